@@ -9,7 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// What there is none, or more than one of.
+// Errors for a file with no shard or cache, or with more than one.
 var (
 	ErrNoShard = finding.WithHint(errors.New("no shard of kcp"),
 		"\"etcdshift status\" shows the contents of a file; name an unusual storage prefix with --prefix")
@@ -21,14 +21,15 @@ var (
 		"choose one with --prefix")
 	ErrNoCluster = finding.WithHint(errors.New("no such logical cluster"),
 		"\"etcdshift kcp list\" lists the logical clusters of a file, and the orphans of others")
-	// ErrSplit: below the prefix of a shard or a cache begins another storage without definitions,
-	// such as one named with --prefix. Records of a logical cluster there would be missed.
+	// ErrSplit is returned if another storage without definitions begins below the prefix of a
+	// shard or a cache, such as a prefix named with --prefix: its records of a logical cluster
+	// would be missed.
 	ErrSplit = finding.WithHint(errors.New("a part of the storage is taken for another storage"),
 		"leave --prefix out, or give the whole prefix that \"etcdshift status\" prints")
 )
 
-// Shard returns the shard of the file, below one of prefixes if any are given. ErrNoShard says what
-// the file is instead; of ErrSeveralShards one has to be named.
+// Shard returns the shard of the file, below one of prefixes if prefixes are given. ErrNoShard
+// describes the contents of the file; for ErrSeveralShards the caller must name a prefix.
 func (f *File) Shard(prefixes []string) (*Shard, error) {
 	return one(f, f.Shards, func(s *Shard) string { return s.Prefix }, prefixes, ErrNoShard, ErrSeveralShards)
 }
@@ -83,7 +84,7 @@ func (f *File) checkSplit() error {
 	return nil
 }
 
-// holds describes a file.
+// holds describes the contents of a file.
 func (f *File) holds() string {
 	if len(f.Storages) == 0 {
 		return "nothing that is known lies in the file"
@@ -95,8 +96,8 @@ func (f *File) holds() string {
 	return "the file holds " + strings.Join(parts, " and ")
 }
 
-// Find returns the logical cluster of that name that lives here. ErrNoCluster suggests similar
-// names and matching paths.
+// Find returns the logical cluster with the given name that lives on the shard. ErrNoCluster
+// suggests similar names and matching paths.
 func (s *Shard) Find(name string) (*Cluster, error) {
 	if c := s.Cluster(name); c != nil {
 		return c, nil
@@ -128,7 +129,8 @@ func (s *Shard) Find(name string) (*Cluster, error) {
 	}
 }
 
-// elsewhere is an error where a Workspace in c names a logical cluster of that name or path.
+// elsewhere returns an error if a Workspace in c names a logical cluster with the given name or
+// path.
 func (s *Shard) elsewhere(c *Cluster, name string) error {
 	path := c.Path
 	if c.Name == rootCluster {
@@ -167,7 +169,7 @@ func (s *Shard) like(name string) (like []string) {
 	return like
 }
 
-// Called is the name of the shard, or the path of its file.
+// Called returns the name of the shard, or the path of its file.
 func (p Place) Called() string {
 	if p.Shard == "" {
 		return p.Path
@@ -175,7 +177,7 @@ func (p Place) Called() string {
 	return p.Shard
 }
 
-// called names shards; the list is never nil.
+// called returns the names of the shards; the list is never nil.
 func called(places []Place) []string {
 	names := []string{}
 	for _, p := range places {
@@ -184,7 +186,7 @@ func called(places []Place) []string {
 	return names
 }
 
-// Residence lists the shards that a logical cluster lives on.
+// Residence lists the shards on which a logical cluster lives.
 func Residence(shards []string) string {
 	if len(shards) == 0 {
 		return "none that was given"
@@ -192,7 +194,7 @@ func Residence(shards []string) string {
 	return strings.Join(shards, ",")
 }
 
-// Called is the name of the logical cluster, and its path where it is known.
+// Called returns the name of the logical cluster, and its path if known.
 func (r Resident) Called() string {
 	if r.Cluster.Path == "" {
 		return r.Name
@@ -210,7 +212,7 @@ func Contents(resources []Resource) string {
 }
 
 // Findings returns the findings about a logical cluster, in a fixed order. Their reasons are
-// sentences without the subject.
+// sentences without a subject.
 func (r Resident) Findings() []*finding.Finding {
 	return slices.Concat(r.aboutItself(), r.aboutChildren(), r.aboutTypes())
 }
@@ -282,7 +284,8 @@ func (r Resident) aboutTypes() (all []*finding.Finding) {
 	return all
 }
 
-// apart names places so that two files of one shard, and two storages of one file, differ.
+// apart names places so that two files of one shard, and two storages of one file, get different
+// names.
 func apart(places []Place) (all []string) {
 	for _, p := range places {
 		where := p.Path

@@ -1,16 +1,16 @@
-// Package kcp finds the logical clusters of kcp in a snapshot: their keys, their place in the
-// tree of workspaces, the types that they bind, and the definitions and identities of these. Survey
-// compares the files of several shards and their cache.
+// Package kcp finds the logical clusters of kcp in a snapshot: their keys, their place in the tree
+// of workspaces, the types that they bind, and the definitions and identities of these types.
+// Survey compares the files of several shards and their cache.
 //
 // Invariants, each with a test:
 //
 //   - OneOwner: each key of a storage of kcp belongs to exactly one logical cluster, or is unknown.
 //   - LivesHere: a logical cluster lives on a shard if the key of its LogicalCluster is there, with
-//     any value, or if it is one of system:*, which every shard has. All other keys are orphans.
-//   - NothingGuessed: fields of an undecryptable or damaged value stay empty; it is a problem of
-//     the cluster.
+//     any value, or if the name is system:*, which every shard has. All other keys are orphans.
+//   - NothingGuessed: fields of an undecryptable or damaged value stay empty; the value is a
+//     problem of the cluster.
 //   - KeyMismatch: a record belongs to the logical cluster of its key. A value that names another
-//     is a problem, and changes nothing.
+//     logical cluster is a problem, without other effect.
 //   - ReadsNoOtherKind: Read decrypts only values of the few kinds that describe logical clusters.
 //     ReadChecked and Checking decrypt all.
 //   - Determinism: the same file gives the same result, in the same order.
@@ -34,12 +34,12 @@ import (
 // File is the content of the storages of kcp in one snapshot.
 type File struct {
 	Layouts  keys.Layouts
-	Storages []keys.Storage // all of the file, kcp's or not, but for prefixes that were named and have no key
-	Shards   []*Shard       // one a storage of keys.FlavourKCPShard, in the order of Storages
-	Caches   []*Cache       // one a storage of keys.FlavourKCPCache, in the order of Storages
-	// keys that are of no logical cluster, in revision order; the API server's own compact_rev_key among them
+	Storages []keys.Storage // all storages of the file, of kcp or not, except named prefixes without keys
+	Shards   []*Shard       // a Shard for each storage of keys.FlavourKCPShard, in the order of Storages
+	Caches   []*Cache       // a Cache for each storage of keys.FlavourKCPCache, in the order of Storages
+	// keys of no logical cluster, in revision order; including the API server's compact_rev_key
 	Unknown []Unknown
-	Others  []Other // what lies in storages that are not kcp's, in the order of Storages
+	Others  []Other // contents of storages that are not kcp's, in the order of Storages
 }
 
 // Other is a storage of another layout.
@@ -51,38 +51,39 @@ type Other struct {
 // Unknown is a key of no logical cluster.
 type Unknown struct {
 	Key      string `json:"key"`
-	KeyBytes []byte `json:"keyBytes,omitempty"` // in base64, of a key that is not UTF-8
+	KeyBytes []byte `json:"keyBytes,omitempty"` // in base64, for a key that is not UTF-8
 	Bytes    int64  `json:"bytes"`              // of key and value
 	Reason   string `json:"reason"`
-	Expected bool   `json:"expected"` // an etcd's or API server's own: it tells of nothing that is wrong
+	Expected bool   `json:"expected"` // a key of etcd or the API server itself, which is no sign of a fault
 }
 
-// Shard is one shard's storage.
+// Shard is the storage of one shard.
 type Shard struct {
 	Prefix string // of the storage, "/registry"
-	// Name is core.kcp.io/shard on the LogicalCluster of system:shard; "" where it is not there.
+	// Name is core.kcp.io/shard on the LogicalCluster of system:shard; "" if missing.
 	Name string
-	// Partial: the LogicalCluster of system:shard is missing, as in an archive or an etcd for
-	// single types (--etcd-servers-overrides). Orphans may live on the shard that this belongs to.
+	// Partial means that the LogicalCluster of system:shard is missing, as in an archive or an etcd
+	// for single types (--etcd-servers-overrides). Orphans may live on the shard to which the
+	// storage belongs.
 	Partial     bool
-	Clusters    []*Cluster        // that live here, by name
-	Orphans     []*Orphan         // keys of logical clusters that do not live here, by name
+	Clusters    []*Cluster        // living on the shard, by name
+	Orphans     []*Orphan         // keys of logical clusters that do not live on the shard, by name
 	Definitions []*Definition     // of system:bound-crds, by UID
 	System      []*Definition     // of system:system-crds, by Resource
-	Registered  []RegisteredShard // the Shard objects, which only the root shard has, by name
+	Registered  []RegisteredShard // the Shard objects, only on the root shard, by name
 	clusters    map[string]*Cluster
 	orphans     map[string]*Orphan
 	definitions map[string]*Definition
 	children    map[string][]*Cluster
-	paths       map[string]*Cluster // by kcp.io/path; nil for a path of several
-	// WorkspaceIdentity is the identity of the type of Workspaces; "" where it is not known.
+	paths       map[string]*Cluster // by kcp.io/path; nil for a path of several clusters
+	// WorkspaceIdentity is the identity of the type of Workspaces; "" if unknown.
 	WorkspaceIdentity string
 }
 
 // Amount counts records.
 type Amount struct {
 	Keys  int   `json:"keys"`
-	Bytes int64 `json:"bytes"` // of live keys and values as they are stored
+	Bytes int64 `json:"bytes"` // of live keys and stored values
 }
 
 // Records are the records of one logical cluster in a shard or a cache.
@@ -90,11 +91,12 @@ type Records struct {
 	Amount
 	Resources []Resource
 	Problems  []finding.Finding // in revision order
-	// keys of LogicalClusters and APIBindings that cannot be read: they tell what the logical cluster needs
+	// keys of unreadable LogicalClusters and APIBindings, which would name the needs of the logical
+	// cluster
 	Hidden map[string]bool
-	// Undecryptable counts the records that had to be decrypted and that no key decrypts.
+	// Undecryptable counts the undecryptable records among the records that had to be decrypted.
 	Undecryptable int
-	tally         map[Resource]*Amount // by Resource without Amount, while they are read
+	tally         map[Resource]*Amount // by Resource without Amount; only during the pass
 }
 
 // Cluster is a logical cluster that lives on a shard.
@@ -102,24 +104,24 @@ type Cluster struct {
 	Name string
 	Records
 	System      bool   // system:* and root: parts of kcp itself
-	Path        string // kcp.io/path, "root:org:team"; "" where the LogicalCluster does not say
+	Path        string // kcp.io/path, "root:org:team"; "" if not in the LogicalCluster
 	Phase       string // "Ready"
 	UID         string // of the LogicalCluster
-	ShardName   string // core.kcp.io/shard: on which shard it believes to live
-	Owner       *Owner // the object that it belongs to, mostly a Workspace of its parent; nil for none
+	ShardName   string // core.kcp.io/shard: the shard on which the logical cluster claims to live
+	Owner       *Owner // the owning object, usually a Workspace of its parent; nil for none
 	Terminating string
-	Migrating   string // internal.kcp.io/migrating: the live migration that has it; "" for none
+	Migrating   string // internal.kcp.io/migrating: the live migration of the logical cluster; "" for none
 	Inactive    bool   // core.kcp.io/inactive, or the annotation's older name
 	Bindings    []Binding
 	Exports     []Export
-	Workspaces  []Workspace // that lie in it: its children, on any shard
+	Workspaces  []Workspace // in the logical cluster: its children, on any shard
 }
 
-// Owner is the object that a LogicalCluster belongs to.
+// Owner is the object that owns a LogicalCluster.
 type Owner struct {
 	APIVersion string `json:"apiVersion"` // "tenancy.kcp.io/v1alpha1"
 	Resource   string `json:"resource"`   // "workspaces"
-	Cluster    string `json:"cluster"`    // the logical cluster that the owner lies in
+	Cluster    string `json:"cluster"`    // the logical cluster of the owner
 	Name       string `json:"name"`
 	UID        string `json:"uid"`
 }
@@ -128,7 +130,7 @@ type Owner struct {
 type Resource struct {
 	Resource TypeName `json:"resource"`
 	Identity string   `json:"identity,omitempty"` // of the APIExport, 64 hexadecimal digits; "" for none
-	Custom   bool     `json:"custom,omitempty"`   // of a CustomResourceDefinition that no APIExport exports
+	Custom   bool     `json:"custom,omitempty"`   // of a CustomResourceDefinition without an APIExport
 	Amount
 }
 
@@ -149,8 +151,8 @@ type Binding struct {
 
 // ExportRef names an APIExport.
 type ExportRef struct {
-	Cluster string `json:"cluster"` // status.apiExportClusterName; "" where it is not resolved yet
-	Path    string `json:"path"`    // spec.reference.export.path, as a person wrote it
+	Cluster string `json:"cluster"` // status.apiExportClusterName; "" if unresolved
+	Path    string `json:"path"`    // spec.reference.export.path, as the user wrote it
 	Name    string `json:"name"`
 }
 
@@ -161,7 +163,7 @@ type Bound struct {
 	UID             string // of the APIResourceSchema: the name of its definition in system:bound-crds
 	Identity        string // 64 hexadecimal digits
 	StorageVersions []string
-	// Virtual: a virtual workspace serves it; no object of it is stored here.
+	// Virtual means that a virtual workspace serves the type and no objects of the type are stored.
 	Virtual bool
 }
 
@@ -169,30 +171,30 @@ type Bound struct {
 type Export struct {
 	Cluster  string `json:"cluster"`
 	Name     string `json:"name"`
-	Identity string `json:"identity"` // status.identityHash; "" where it has none yet
+	Identity string `json:"identity"` // status.identityHash; "" for none
 }
 
-// Workspace is a Workspace that lies in a logical cluster.
+// Workspace is a Workspace in a logical cluster.
 type Workspace struct {
-	Key      string // as it is stored
+	Key      string // as stored
 	Name     string
-	Identity string // of the APIExport whose type it is
+	Identity string // of the APIExport of the type
 	UID      string
-	// spec.cluster: the logical cluster behind it; "" until it is scheduled, or where it cannot be read
+	// spec.cluster: the logical cluster of the Workspace; "" if not scheduled or unreadable
 	Cluster   string
-	ShardName string // core.kcp.io/shard: where that is said to live
+	ShardName string // core.kcp.io/shard: the shard of the logical cluster, according to the Workspace
 	Region    string // its label
 }
 
-// Definition is a CustomResourceDefinition of kcp's own logical clusters.
+// Definition is a CustomResourceDefinition in kcp's own logical clusters.
 type Definition struct {
-	Key            string // as it is stored
+	Key            string // as stored
 	Name           string // in system:bound-crds the UID of an APIResourceSchema
 	Resource       schema.GroupResource
 	Schema         ExportRef // in system:bound-crds: cluster and name of the APIResourceSchema
 	Versions       []string  // spec.versions
 	StoredVersions []string  // status.storedVersions
-	Problem        string    // why it cannot be read: then only Key and Name are known
+	Problem        string    // why the definition is unreadable: then only Key and Name are set
 }
 
 // RegisteredShard is a Shard object.
@@ -202,54 +204,55 @@ type RegisteredShard struct {
 	ExternalURL string
 }
 
-// Orphan is the records of a logical cluster on a shard where it does not live.
+// Orphan has the records of a logical cluster on a shard where the logical cluster does not live.
 type Orphan struct {
 	Name string
 	Records
-	Keys []string // as they are stored, in revision order
+	Keys []string // as stored, in revision order
 }
 
-// Cache is one cache server's storage.
+// Cache is the storage of one cache server.
 type Cache struct {
 	Prefix     string
-	Copies     []*Copy           // but for the cache server's own definitions, by shard and cluster
-	Exports    []Export          // that it has copies of
-	Registered []RegisteredShard // that it has copies of
+	Copies     []*Copy           // by shard and cluster, without the cache server's own definitions
+	Exports    []Export          // copied APIExports
+	Registered []RegisteredShard // copied Shards
 	Own        Records           // the cache server's own definitions
 }
 
-// Copy is the records of one logical cluster in a cache, as a shard wrote them.
+// Copy has the records of one logical cluster in a cache, as written by a shard.
 type Copy struct {
 	Prefix, Shard, Cluster string // Prefix is of the cache
 	Records
-	Keys    []string // as they are stored, in revision order
-	Exports []string // the names of its APIExports, by the keys alone
+	Keys    []string // as stored, in revision order
+	Exports []string // the names of its APIExports, from the keys only
 }
 
-// IsSystem tells whether a logical cluster is a part of kcp itself.
+// IsSystem reports whether a logical cluster is a part of kcp itself.
 func IsSystem(name string) bool { return name == "root" || strings.HasPrefix(name, "system:") }
 
-// Cluster returns the logical cluster of that name that lives here, nil for none.
+// Cluster returns the logical cluster with the given name that lives on the shard; nil for none.
 func (s *Shard) Cluster(name string) *Cluster { return s.clusters[name] }
 
-// Home returns the logical cluster here that keys of that name belong to: it has the name, or it is
-// the only one with that kcp.io/path, under which an early kcp stored some keys. nil for none.
+// Home returns the logical cluster on the shard that owns keys of the given name: the cluster with
+// that name, or the only one with that kcp.io/path, since early versions of kcp stored some keys
+// under the path. nil for none.
 func (s *Shard) Home(name string) *Cluster {
 	return cmp.Or(s.clusters[name], s.paths[name])
 }
 
-// Orphan returns the orphans of that logical cluster, nil for none.
+// Orphan returns the orphans of the logical cluster; nil for none.
 func (s *Shard) Orphan(name string) *Orphan { return s.orphans[name] }
 
-// Lives tells whether a logical cluster lives on any shard of the file.
+// Lives reports whether a logical cluster lives on any shard of the file.
 func (f *File) Lives(name string) bool {
 	return slices.ContainsFunc(f.Shards, func(s *Shard) bool { return s.Cluster(name) != nil })
 }
 
-// Children returns the logical clusters here whose owner lies in cluster name, by name.
+// Children returns the logical clusters on the shard whose owner is in cluster name, by name.
 func (s *Shard) Children(name string) []*Cluster { return slices.Clone(s.children[name]) }
 
-// Definition returns the bound definition of that UID, nil for none.
+// Definition returns the bound definition with the given UID; nil for none.
 func (s *Shard) Definition(uid string) *Definition { return s.definitions[uid] }
 
 // Bound yields the bound types, each with its APIBinding.
@@ -265,7 +268,7 @@ func (c *Cluster) Bound() iter.Seq2[*Binding, Bound] {
 	}
 }
 
-// Relied returns the types that c stores or binds under each identity, those that it binds last.
+// Relied returns the types that c stores or binds under each identity, bound types last.
 func (c *Cluster) Relied() map[string][]string {
 	types := map[string][]string{}
 	for _, r := range c.Resources {
@@ -280,12 +283,12 @@ func (c *Cluster) Relied() map[string][]string {
 	return types
 }
 
-// Unread returns why the LogicalCluster of c cannot be read; the zero Finding where it can.
+// Unread returns why the LogicalCluster of c cannot be read; the zero Finding for none.
 func (s *Shard) Unread(c *Cluster) finding.Finding {
 	return c.Unread()[string(LogicalClusterKey(s.Prefix, c.Name))]
 }
 
-// Unread returns the problems of the records that could not be read, by key.
+// Unread returns the problems of unreadable records, by key.
 func (r *Records) Unread() map[string]finding.Finding {
 	unread := map[string]finding.Finding{}
 	for _, p := range r.Problems {
@@ -296,8 +299,8 @@ func (r *Records) Unread() map[string]finding.Finding {
 	return unread
 }
 
-// Knows tells whether an APIExport of the file has an identity, or an APIBinding of a logical
-// cluster that is not moved.
+// Knows reports whether an identity belongs to an APIExport of the file, or to an APIBinding of a
+// logical cluster that is not moved.
 func (f *File) Knows(identity string, moved map[string]bool) bool {
 	exports := func(all []Export) bool {
 		return slices.ContainsFunc(all, func(e Export) bool { return e.Identity == identity })
@@ -336,9 +339,9 @@ func (f *File) Registered() (all []RegisteredShard) {
 	return all
 }
 
-// Logical clusters of kcp itself, which each shard has.
+// Logical clusters of kcp itself, on each shard.
 const (
-	// the definitions of types that APIBindings bind, named by the UIDs of their schemas
+	// the definitions of bound types, named by the UIDs of their schemas
 	BoundCRDs   = "system:bound-crds"
 	SystemCRDs  = "system:system-crds" // kcp's own definitions
 	SystemShard = "system:shard"       // its LogicalCluster has the name of the shard
@@ -346,22 +349,23 @@ const (
 
 const (
 	rootCluster    = "root"
-	cacheServer    = "system:cache:server" // for a shard: what the cache server's own definitions are under
-	logicalCluster = "cluster"             // the name of a LogicalCluster, of which each logical cluster has one
+	cacheServer    = "system:cache:server" // replaces the shard in the keys of the cache server's own definitions
+	logicalCluster = "cluster"             // the name of the LogicalCluster in each logical cluster
 )
 
 // Annotations and labels (kcp sdk/apis/core, core/v1alpha1, apis/v1alpha2).
 const (
-	// of LogicalClusters and Workspaces: the shard that the logical cluster lives on
+	// of LogicalClusters and Workspaces: the shard on which the logical cluster lives
 	AnnotationShard     = "core.kcp.io/shard"
-	AnnotationShardHash = "internal.tenancy.kcp.io/shard" // of Workspaces: a hash of its name
-	AnnotationMigrating = "internal.kcp.io/migrating"     // of a LogicalCluster: the live migration that has it
-	// of any object: its logical cluster, as kcp writes it in an update
+	AnnotationShardHash = "internal.tenancy.kcp.io/shard" // of Workspaces: a hash of the shard's name
+	AnnotationMigrating = "internal.kcp.io/migrating"     // of a LogicalCluster: its live migration
+	// of any object: its logical cluster, written by kcp with an update
 	AnnotationCluster = "kcp.io/cluster"
-	// of a copy in a cache: the shard that wrote it; the cache server takes it from the key
+	// of a copy in a cache: the shard that wrote the copy; the cache server derives the annotation
+	// from the key
 	AnnotationCopied = "kcp.io/shard"
-	AnnotationBound  = "apis.kcp.io/bound-crd" // on every bound definition, and on no other
-	LabelRegion      = "region"                // of Workspaces, as it is of the Shard
+	AnnotationBound  = "apis.kcp.io/bound-crd" // on every bound definition, and only there
+	LabelRegion      = "region"                // of Workspaces: the label of the Shard
 
 	annotationPath           = "kcp.io/path"
 	annotationInactive       = "core.kcp.io/inactive"
@@ -379,7 +383,7 @@ var (
 	shardType          = schema.GroupResource{Group: "core.kcp.io", Resource: "shards"}
 )
 
-// What is out of the ordinary with a logical cluster; etcdshift doctor reports it too.
+// Codes of unusual properties of a logical cluster; etcdshift doctor reports them too.
 var (
 	CodeClusterTwice        = finding.Lookup("cluster-twice")
 	CodeClusterTerminating  = finding.Lookup("cluster-terminating")
@@ -391,7 +395,7 @@ var (
 	CodeIdentityUnbound     = finding.Lookup("identity-unbound")
 )
 
-// What is wrong with a record that had to be read.
+// Codes of faults in a record that had to be read.
 var (
 	CodeEncrypted   = finding.Lookup("encrypted").As(finding.Error, finding.WentOn)
 	CodeUndecodable = finding.Lookup("undecodable").As(finding.Error, finding.WentOn)

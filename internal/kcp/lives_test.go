@@ -16,7 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// edited is what is found in the recorded shard root after a change.
+// edited reads the recorded shard root after a change.
 func edited(t *testing.T, change func(client *clientv3.Client)) *File {
 	t.Helper()
 	return readFile(t, kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), change))
@@ -30,13 +30,14 @@ func swap(t *testing.T, client *clientv3.Client, key, from, to string) {
 	kcptest.Put(t, client, key, []byte(strings.Replace(value, from, to, 1)))
 }
 
-// configMap is one as kcp would never store it, but as all of them can be read.
+// configMap returns a ConfigMap in a readable form that kcp never stores.
 func configMap(name, namespace string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q}}`,
 		name, namespace)
 }
 
-// TestOneEtcd: a shard and a cache below two prefixes of one etcd are told apart, key for key.
+// TestOneEtcd checks that a shard and a cache below two prefixes of one etcd are separated, key for
+// key.
 func TestOneEtcd(t *testing.T) {
 	f := readFile(t, kcptest.Single(t))
 	alone := theShard(t, readFile(t, kcptest.Recorded(t, kcptest.Root)))
@@ -44,7 +45,7 @@ func TestOneEtcd(t *testing.T) {
 	require.Equal(t, alone, both)
 	want, got := theCache(t, readFile(t, kcptest.Recorded(t, kcptest.Cache))), theCache(t, f)
 	for _, c := range slices.Concat(want.Copies, got.Copies) {
-		slices.Sort(c.Keys) // they were put there in another order
+		slices.Sort(c.Keys) // another order of writes
 		slices.Sort(c.Exports)
 	}
 	require.Equal(t, want, got)
@@ -52,8 +53,8 @@ func TestOneEtcd(t *testing.T) {
 	require.Empty(t, f.Others)
 }
 
-// TestLivesHere: what a live migration took along of another logical cluster are orphans where it
-// was put, and where that lives, it lives on without them.
+// TestLivesHere checks that records of another logical cluster that a live migration moved are
+// orphans on the destination, and their cluster lives on its own shard without them.
 func TestLivesHere(t *testing.T) {
 	rootPath, shard1Path := kcptest.LiveMigrated(t)
 	root, shard1 := theShard(t, readFile(t, rootPath)), theShard(t, readFile(t, shard1Path))
@@ -74,8 +75,8 @@ func TestLivesHere(t *testing.T) {
 	require.Nil(t, shard1.Cluster(kcptest.Other))
 }
 
-// TestLivesWhateverItSays: the key of a LogicalCluster decides, not its value; and nothing else
-// that is called so.
+// TestLivesWhateverItSays checks that the existence of the LogicalCluster's key counts, not the
+// value, and no similar key.
 func TestLivesWhateverItSays(t *testing.T) {
 	const gone, ghost = "gone000000000000", "ghost00000000000"
 	f := edited(t, func(client *clientv3.Client) {
@@ -102,8 +103,8 @@ func TestLivesWhateverItSays(t *testing.T) {
 	require.Equal(t, 66, s.Cluster("root").Keys, "one more, as its namespace would be called "+gone)
 }
 
-// TestNamesThatBeginAlike: a logical cluster whose name another one's begins with has nothing of
-// it.
+// TestNamesThatBeginAlike checks that logical clusters stay separate if one name is the beginning
+// of another.
 func TestNamesThatBeginAlike(t *testing.T) {
 	const longer, shorter = kcptest.Consumer + "2", "2y3qvnqz5ga11oc"
 	f := edited(t, func(client *clientv3.Client) {
@@ -125,8 +126,8 @@ func TestNamesThatBeginAlike(t *testing.T) {
 	require.Equal(t, CodeKeyMismatch, s.Cluster(longer).Problems[0].Code)
 }
 
-// TestMalformedKeys: what no server of kcp writes is of no logical cluster, and nothing is lost or
-// read for it.
+// TestMalformedKeys checks that keys that kcp never writes belong to no logical cluster, and no
+// such key is lost or decrypted.
 func TestMalformedKeys(t *testing.T) {
 	malformed := []string{
 		"/registry/g/r/customresources", "/registry/g.io/widgets/customresources", "/registry/a", "/registry/a/b",
@@ -161,8 +162,8 @@ func TestMalformedKeys(t *testing.T) {
 	require.Equal(t, theShard(t, readFile(t, kcptest.Recorded(t, kcptest.Root))), s)
 }
 
-// TestSeveralShards: shards below prefixes of their own in one etcd, as sharded-test-server lays
-// them out, are told apart.
+// TestSeveralShards checks that shards below separate prefixes of one etcd, as in
+// sharded-test-server, are separated.
 func TestSeveralShards(t *testing.T) {
 	path := kcptest.Edit(t, etcdtest.Build(t, "put x y"), func(client *clientv3.Client) {
 		for name, file := range map[string]string{"root": kcptest.Root, "shard-1": kcptest.Shard1} {
@@ -196,8 +197,8 @@ func TestSeveralShards(t *testing.T) {
 	require.Len(t, f.Unknown, 1, "x")
 }
 
-// TestPartial: an etcd of Events alone is no whole shard, though it looks like one that has nothing
-// but orphans.
+// TestPartial checks that an etcd with only Events is not a whole shard, although all its keys look
+// like orphans.
 func TestPartial(t *testing.T) {
 	events := readFile(t, kcptest.Edit(t, etcdtest.Build(t, "put x y"), func(client *clientv3.Client) {
 		kvs, _ := kcptest.Dump(t, kcptest.Recorded(t, kcptest.Root))
@@ -217,8 +218,8 @@ func TestPartial(t *testing.T) {
 	require.False(t, theShard(t, whole).Partial, "whatever it says")
 }
 
-// TestEveryKeyOnce: whatever is in a file, what is counted adds up to its keys, and each key that
-// is listed is listed once.
+// TestEveryKeyOnce checks for any file that the counts add up to the number of keys, and each
+// listed key is listed once.
 func TestEveryKeyOnce(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
 	mixed := kcptest.Edit(t, kcptest.Single(t), func(client *clientv3.Client) {
@@ -268,7 +269,7 @@ func TestEveryKeyOnce(t *testing.T) {
 	}
 }
 
-// TestDeterminism: the same file says the same, in the same order.
+// TestDeterminism checks that the same file gives the same result, in the same order.
 func TestDeterminism(t *testing.T) {
 	path := kcptest.Single(t)
 	var first []byte
@@ -284,7 +285,7 @@ func TestDeterminism(t *testing.T) {
 	require.Greater(t, len(first), 10000)
 }
 
-// TestAnotherRevision: what is read is what the reader's revision holds.
+// TestAnotherRevision checks that the result is the content at the reader's revision.
 func TestAnotherRevision(t *testing.T) {
 	ctx := context.Background()
 	path := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {

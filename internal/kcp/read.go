@@ -18,17 +18,17 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Read reads the storages of kcp in a snapshot, which must stay open while the File is in use. It
+// Read reads the storages of kcp in a snapshot, which must stay open while the File is in use. Read
 // decrypts only values that describe logical clusters; an unreadable value is a problem, not an
 // error. Memory grows with the logical clusters, and with the keys of orphans and copies.
 func Read(ctx context.Context, r *inspect.Reader) (*File, error) { return read(ctx, r, false) }
 
-// ReadChecked is Read, decrypts all values, and compares the name, namespace and kcp.io/cluster of
-// each with its key.
+// ReadChecked is Read with decryption of all values, and compares the name, namespace and
+// kcp.io/cluster of each value with its key.
 func ReadChecked(ctx context.Context, r *inspect.Reader) (*File, error) { return read(ctx, r, true) }
 
-// Checking is ReadChecked for a caller with a pass of its own: add takes each entry of r.Live, and
-// file returns the result.
+// Checking is ReadChecked for a caller with its own pass: add takes each entry of r.Live, and file
+// returns the result.
 func Checking(ctx context.Context, r *inspect.Reader) (add func(*inspect.Entry) error, file func() *File, err error) {
 	p, err := newPass(ctx, r, true)
 	if err != nil {
@@ -74,10 +74,10 @@ func read(ctx context.Context, r *inspect.Reader, check bool) (*File, error) {
 type pass struct {
 	ctx       context.Context
 	reader    *inspect.Reader
-	check     bool // all values
-	decrypted bool // entries come with their values decrypted
+	check     bool // check all values
+	decrypted bool // the entries are already decrypted
 	file      *File
-	shards    map[string]*shardPass // by prefix, as all three
+	shards    map[string]*shardPass // by prefix, like the next two
 	caches    map[string]*cachePass
 	others    map[string]*Amount
 	names     names
@@ -109,7 +109,7 @@ func newPass(ctx context.Context, r *inspect.Reader, check bool) (*pass, error) 
 	return p, nil
 }
 
-// add counts one entry, and returns what its value is to be asked.
+// add counts one entry and returns the examination of its value.
 func (p *pass) add(e inspect.Entry) (examination, error) {
 	s, ok := p.file.Layouts.Of(e.Key)
 	if ok && !s.Flavour.KCP() {
@@ -144,8 +144,8 @@ func unknown(e *inspect.Entry, err error) Unknown {
 	return u
 }
 
-// compactRevKey is where the API servers of an etcd agree on compactions (k8s.io/apiserver
-// pkg/storage/etcd3/compact.go).
+// compactRevKey is the key by which the API servers of an etcd agree on compactions
+// (k8s.io/apiserver pkg/storage/etcd3/compact.go).
 const compactRevKey = "compact_rev_key"
 
 func (a *Amount) add(e *inspect.Entry) {
@@ -170,17 +170,17 @@ func (p *pass) finish() *File {
 	return p.file
 }
 
-// reading reads a value of one kind; the empty one compares a value with its key alone.
+// reading is how to read a value of one kind; the empty reading only compares a value with its key.
 type reading struct {
 	kind    string
-	take    func(*object) // takes over the decoded object, one after the other
-	problem *string       // gets the reason why the value cannot be read; nil where nobody asks
+	take    func(*object) // stores the decoded object; calls are sequential
+	problem *string       // receives the reason for an unreadable value; nil for none
 }
 
-// examination is a value to be read and compared with its key.
+// examination is a value to read and compare with its key.
 type examination struct {
 	pass    *pass
-	asked   bool // else the value is not looked at
+	asked   bool // otherwise the value is not read
 	records *Records
 	key     keys.Key
 	entry   inspect.Entry
@@ -190,8 +190,8 @@ type examination struct {
 	err     error  // of decoding
 }
 
-// examine decrypts a value that is to be read and compared with its key; without read only where
-// all values are checked. An error is about reading the file.
+// examine decrypts a value if the value has a reading or all values are checked. An error is about
+// reading the file.
 func (p *pass) examine(x examination) (examination, error) {
 	x.pass, x.asked = p, x.read.kind != "" || p.check
 	if !x.asked || p.decrypted {
@@ -200,7 +200,7 @@ func (p *pass) examine(x examination) (examination, error) {
 	return x, p.reader.Decrypt(p.ctx, &x.entry)
 }
 
-// decode reads the value, at the same time as others.
+// decode parses the value. Calls may run concurrently.
 func (x *examination) decode() {
 	if !x.asked || x.entry.Undecryptable != nil {
 		return
@@ -216,8 +216,8 @@ func (x *examination) decode() {
 	}
 }
 
-// agrees tells that a value is sound and agrees with its key. Where it does not tell, the value has
-// to be decoded.
+// agrees reports whether a glance shows that a value is sound and agrees with its key. Otherwise
+// the value must be decoded.
 func (x *examination) agrees() bool {
 	g, _ := x.pass.glances.Get().(*encoding.Glance)
 	if g == nil {
@@ -236,7 +236,7 @@ func (x *examination) agrees() bool {
 		})
 }
 
-// end takes over the decoded object, and notes what is wrong with it.
+// end stores the decoded object and records its problems.
 func (x *examination) end() {
 	typed, problem := x.read.kind != "", x.read.problem
 	switch {
@@ -277,8 +277,8 @@ func (x *examination) problem(f *finding.Finding) {
 	}
 }
 
-// differs names the differences between an object and its key; "" for none. kcp.io/cluster and
-// kcp.io/shard are only in objects that were updated: a server takes them from the key.
+// differs describes the differences between an object and its key; "" for none. kcp.io/cluster and
+// kcp.io/shard are only in updated objects: a server derives them from the key.
 func differs(key keys.Key, name, namespace string, annotations map[string]string) string {
 	cluster, named := annotations[AnnotationCluster]
 	shard, copied := annotations[AnnotationCopied]
@@ -344,8 +344,8 @@ func compareResources(a, b schema.GroupResource) int {
 	return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
 }
 
-// names holds each name once: thousands of logical clusters bind the same types, and a part of a
-// key would keep the whole key.
+// names holds each name once: thousands of logical clusters bind the same types, and a substring of
+// a key would keep the whole key in memory.
 type names map[string]string
 
 func (n names) of(name string) string {

@@ -27,7 +27,7 @@ func reader(t testing.TB, path string, decrypter inspect.Decrypter, prefixes ...
 	return inspect.NewReader(s, decrypter, prefixes...)
 }
 
-// readFile is what ReadChecked finds in the file at path.
+// readFile returns the result of ReadChecked for the file at path.
 func readFile(t *testing.T, path string) *File {
 	t.Helper()
 	f, err := ReadChecked(context.Background(), reader(t, path, nil))
@@ -57,9 +57,9 @@ func counted(clusters []*Cluster) map[string]int {
 	return out
 }
 
-// TestOneOwner: each key of a recorded shard is counted once, under the logical cluster that it is
-// of. What is expected was counted from the keys with awk; other has a namespace named like
-// consumer, of which nothing is counted for consumer.
+// TestOneOwner checks that each key of a recorded shard is counted once, under its logical cluster.
+// The expected numbers were counted from the keys with awk; other has a namespace named like
+// consumer, which does not count for consumer.
 func TestOneOwner(t *testing.T) {
 	for file, want := range map[string]map[string]int{
 		kcptest.Root: {
@@ -98,7 +98,7 @@ func TestOneOwner(t *testing.T) {
 	}
 }
 
-// TestCluster: what the values of a recorded shard say.
+// TestCluster checks the fields read from the values of a recorded shard.
 func TestCluster(t *testing.T) {
 	s := theShard(t, readFile(t, kcptest.Recorded(t, kcptest.Root)))
 	require.Equal(t, "root", s.Name)
@@ -144,7 +144,8 @@ func TestCluster(t *testing.T) {
 	require.True(t, s.Cluster("root").System)
 }
 
-// TestCopies: a cache's copies are by the shard that wrote them, and its own definitions are none.
+// TestCopies checks that a cache's copies are listed by their shard, without the cache's own
+// definitions.
 func TestCopies(t *testing.T) {
 	c := theCache(t, readFile(t, kcptest.Recorded(t, kcptest.Cache)))
 	got := map[string]int{}
@@ -163,14 +164,14 @@ func TestCopies(t *testing.T) {
 	require.Len(t, c.Registered, 2)
 }
 
-// TestReadAtOnce: values decoded many at a time, in parallel, tell what they tell one by one.
+// TestReadAtOnce checks that parallel decoding gives the same result as sequential decoding.
 func TestReadAtOnce(t *testing.T) {
 	path := kcptest.Many(t, 60)
 	f := readFile(t, path)
 	require.Equal(t, checkedBy(t, reader(t, path, nil)), f)
 }
 
-// TestFind: a name is found, and whatever else someone gives is answered with what helps.
+// TestFind checks that a name is found, and the error for any other text suggests names.
 func TestFind(t *testing.T) {
 	rootPath, shard1Path := kcptest.LiveMigrated(t)
 	root, shard1 := theShard(t, readFile(t, rootPath)), theShard(t, readFile(t, shard1Path))
@@ -212,7 +213,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestShardAndCache: a file is taken for what it is.
+// TestShardAndCache checks that a file is recognized as a shard or a cache.
 func TestShardAndCache(t *testing.T) {
 	shard, cache := readFile(t, kcptest.Recorded(t, kcptest.Root)), readFile(t, kcptest.Recorded(t, kcptest.Cache))
 	_, err := cache.Shard(nil)
@@ -233,7 +234,7 @@ func TestShardAndCache(t *testing.T) {
 	require.ErrorContains(t, err, `below "/a" and "/b"`)
 }
 
-// inProtobuf is a ConfigMap as kcp stores it.
+// inProtobuf returns a ConfigMap as kcp stores it.
 func inProtobuf(t testing.TB, name, namespace string, annotations map[string]string) []byte {
 	t.Helper()
 	o := &corev1.ConfigMap{
@@ -247,8 +248,8 @@ func inProtobuf(t testing.TB, name, namespace string, annotations map[string]str
 	return []byte(out.String())
 }
 
-// TestKeyMismatch: a value that names another object than its key is told of, in protobuf and in
-// JSON, and the key is what counts.
+// TestKeyMismatch checks that a value with another name than its key is reported, in protobuf and
+// in JSON, and the key counts.
 func TestKeyMismatch(t *testing.T) {
 	const (
 		maps   = "/registry/core/configmaps/" + kcptest.Consumer + "/default/"
@@ -297,7 +298,7 @@ func TestKeyMismatch(t *testing.T) {
 	require.Empty(t, theShard(t, f).Cluster(kcptest.Consumer).Problems, "Read compares none of these")
 }
 
-// TestKeyMismatchOfCopies: those of a cache and of orphans are told of too.
+// TestKeyMismatchOfCopies checks the same for records of a cache and of orphans.
 func TestKeyMismatchOfCopies(t *testing.T) {
 	const (
 		copied = "/cache/rbac.authorization.k8s.io/clusterroles/customresources/root/" + kcptest.Other + "/a"

@@ -15,8 +15,8 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// LogicalClusterKey is the key of a LogicalCluster on a shard that stores below prefix. Its
-// existence decides whether the logical cluster lives there.
+// LogicalClusterKey returns the key of a LogicalCluster on a shard with the storage prefix. A
+// logical cluster lives on the shard if this key exists.
 func LogicalClusterKey(prefix, name string) []byte {
 	return keys.KCPShard{Prefix: prefix}.Format(keys.Key{Resource: LogicalClusterType, Custom: true, Cluster: name,
 		Name: logicalCluster})
@@ -43,13 +43,14 @@ func (s *shardPass) add(key keys.Key, e *inspect.Entry) (examination, error) {
 	return c.Records.add(s.pass, key, e, s.reads(c, key, string(e.Key)))
 }
 
-// meet decides at the first key of a logical cluster whether it lives here.
+// meet decides at the first key of a logical cluster whether the logical cluster lives on the
+// shard.
 func (s *shardPass) meet(name string) error {
 	lives, err := everywhere(name), error(nil)
 	if !lives {
 		lives, err = s.reader.Has(s.ctx, LogicalClusterKey(s.Prefix, name))
 	}
-	name = strings.Clone(name) // else the whole of the key is kept
+	name = strings.Clone(name) // a substring would keep the whole key in memory
 	if lives {
 		s.clusters[name] = &Cluster{Name: name, System: IsSystem(name)}
 	} else {
@@ -116,8 +117,8 @@ func (s *shardPass) finish() *Shard {
 	return out
 }
 
-// workspaces sorts the Workspaces of each logical cluster, and drops objects of exported types of
-// that name. The binding of system:shard has the identity of the root's own APIExport.
+// workspaces sorts the Workspaces of each logical cluster, and drops objects of exported types with
+// the same resource name. The binding of system:shard has the identity of the root's own APIExport.
 func (s *shardPass) workspaces() {
 	own := &s.WorkspaceIdentity
 	if c := s.clusters[SystemShard]; c != nil {
@@ -144,7 +145,7 @@ func (c *Cluster) finish() {
 	slices.SortStableFunc(c.Exports, func(a, b Export) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// each calls work with the elements of a list, some of them at once.
+// each calls work for the elements of a list, in parallel chunks.
 func each[T any](all []T, work func(*T)) {
 	var running sync.WaitGroup
 	for part := range slices.Chunk(all, 128) {
@@ -207,8 +208,8 @@ func (c *cachePass) finish() *Cache {
 	return c.cache
 }
 
-// object has the fields of all kinds that describe logical clusters; each kind has some of them.
-// Unknown fields are skipped, a field of a wrong type is an error.
+// object has the fields of all kinds that describe logical clusters. Unknown fields are skipped; a
+// field of a wrong type is an error.
 type object struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -230,7 +231,7 @@ type object struct {
 		} `json:"reference"` // of an APIBinding
 		Cluster     string `json:"cluster"`     // of a Workspace
 		ExternalURL string `json:"externalURL"` // of a Shard
-		Group       string `json:"group"`       // of a CustomResourceDefinition, as all that follow
+		Group       string `json:"group"`       // of a CustomResourceDefinition, like the next fields
 		Names       struct {
 			Plural string `json:"plural"`
 		} `json:"names"`
@@ -259,7 +260,7 @@ type boundResource struct {
 	StorageVersions []string `json:"storageVersions"`
 }
 
-// objectFields reads no other annotations and labels.
+// objectFields reads only these annotations and labels.
 var objectFields = encoding.FieldsOf[object](AnnotationCluster, AnnotationCopied, AnnotationShard, AnnotationMigrating,
 	LabelRegion, annotationPath, annotationInactive, annotationInactiveBefore, annotationSchemaCluster,
 	annotationSchemaName)
@@ -319,7 +320,7 @@ func readExport(key keys.Key, into *[]Export) reading {
 	}}
 }
 
-// readWorkspace reads the Workspace at an index of those of c, which may lie elsewhere by then.
+// readWorkspace reads the Workspace at an index of c.Workspaces: the slice may have moved by then.
 func (c *Cluster) readWorkspace(i int) reading {
 	return reading{kind: "Workspace", take: func(o *object) {
 		w := &c.Workspaces[i]

@@ -18,59 +18,61 @@ type Named struct {
 // Place is a storage of an installation.
 type Place struct {
 	Path   string `json:"file"`
-	Prefix string `json:"prefix"` // of the storage in it
-	Shard  string `json:"shard"`  // the shard's name, "" where nothing says so; always "" of a cache
+	Prefix string `json:"prefix"` // of the storage in the file
+	Shard  string `json:"shard"`  // the shard's name; "" if unknown, and always for a cache
 }
 
-// Installation is the result of comparing several files of one kcp. It knows only these files.
+// Installation is the result of comparing several files of one kcp installation, and covers only
+// these files.
 type Installation struct {
-	Clusters []Resident // that live on a shard that was given, by name and then in the order of the shards
-	Orphans  []Stray    // by name, and then in the order of the shards
-	// copies of logical clusters that do not live where they were copied from, in the order of the caches
+	Clusters []Resident // living on a shard of the files, by name and then in the order of the shards
+	Orphans  []Stray    // by name, then in the order of the shards
+	// copies from a shard where the logical cluster does not live, in the order of the caches
 	Stale     []Stale
-	Unchecked []Stale  // copies of which none of the files tells: their shard was not given
+	Unchecked []Stale  // copies without a statement in the files: their shard was not given
 	Absent    []string // names of shards that are registered and were not given
-	Doubled   []string // names of shards that several of the files say they are, as files of different times do
+	Doubled   []string // names that several shards of the files have, as in files of different times
 }
 
-// Resident is a logical cluster where it lives.
+// Resident is a logical cluster on a shard where it lives.
 type Resident struct {
 	Place
 	*Cluster
-	Elsewhere   []Place // where it lives too: two files of different times, or a move half done
-	OwnerGone   bool    // the logical cluster of its owner is in the files, and has no such Workspace
+	Elsewhere   []Place // other shards where it lives: two files of different times, or an unfinished move
+	OwnerGone   bool    // the logical cluster of its owner is in the files, but without such a Workspace
 	Children    []Child
 	Identities  []Identity
 	Definitions []Needed
 }
 
-// Child is a logical cluster whose owner lies in another, or a Workspace there without one yet.
+// Child is a logical cluster whose owner is in another logical cluster, or an unscheduled Workspace
+// there.
 type Child struct {
-	Name      string   `json:"name"`      // of the logical cluster; "" while its Workspace is not scheduled
-	Workspace string   `json:"workspace"` // "" where the child alone names its owner
-	Path      string   `json:"path"`      // kcp.io/path; "" where it is not among the files
+	Name      string   `json:"name"`      // of the logical cluster; "" if its Workspace is not scheduled
+	Workspace string   `json:"workspace"` // "" if only the child names its owner
+	Path      string   `json:"path"`      // kcp.io/path; "" if not in the files
 	LivesOn   []string `json:"livesOn"`   // shards of these files
-	Said      string   `json:"saidShard"` // by its Workspace; "" where that says none
-	Astray    bool     `json:"astray"`    // that shard is among the files, and it does not live there
-	// Stuck: kcp does not correct the Workspace either, since its LogicalCluster is right (kcp
-	// pkg/reconciler/core/logicalcluster/logicalcluster_reconcile_shard.go).
+	Said      string   `json:"saidShard"` // according to its Workspace; "" for none
+	Astray    bool     `json:"astray"`    // that shard is in the files, and the child does not live there
+	// Stuck means that kcp does not correct the Workspace either, since its LogicalCluster is right
+	// (kcp pkg/reconciler/core/logicalcluster/logicalcluster_reconcile_shard.go).
 	Stuck bool `json:"stuck"`
 }
 
-// Identity is an identity that a logical cluster has keys under or a binding to.
+// Identity is an identity of keys or bindings of a logical cluster.
 type Identity struct {
 	Hash      string    `json:"hash"`
-	Resources []string  `json:"resources"` // that are bound or stored, "widgets.example.dev"
-	Exports   []Exports `json:"exports"`   // who exports under it
-	Bound     bool      `json:"bound"`     // by one of its APIBindings; else its keys are out of reach of everyone
+	Resources []string  `json:"resources"` // bound or stored, "widgets.example.dev"
+	Exports   []Exports `json:"exports"`   // the APIExports with the identity
+	Bound     bool      `json:"bound"`     // by one of its APIBindings; otherwise no client can reach its keys
 	Known     bool      `json:"known"`     // to some APIExport or APIBinding of these files
 }
 
-// Exports is an APIExport, and whether it was seen.
+// Exports is an APIExport of an identity.
 type Exports struct {
 	Cluster string `json:"cluster"`
 	Name    string `json:"name"`
-	Found   bool   `json:"found"` // the APIExport itself is in these files; else only an APIBinding tells of it
+	Found   bool   `json:"found"` // the APIExport itself is in these files; else only an APIBinding names it
 }
 
 // Needed is a definition that a logical cluster needs in system:bound-crds.
@@ -78,17 +80,17 @@ type Needed struct {
 	UID      string `json:"uid"`
 	Resource string `json:"resource"`
 	Schema   string `json:"schema"`  // name of the APIResourceSchema
-	Virtual  bool   `json:"virtual"` // a virtual workspace serves it: nothing of it is stored on a shard
+	Virtual  bool   `json:"virtual"` // a virtual workspace serves the type: no objects are stored on a shard
 	Present  bool   `json:"present"` // in system:bound-crds
 }
 
-// Stray is the records of a logical cluster on a shard where it does not live.
+// Stray has the records of a logical cluster on a shard where the logical cluster does not live.
 type Stray struct {
 	Place
 	*Orphan
 	PathOf  string   // the only logical cluster of these files whose path is the name; "" for none
 	LivesOn []string // shards of these files
-	Said    string   // the shard that its Workspace says; "" where none of the files has that
+	Said    string   // the shard according to its Workspace; "" without a Workspace in the files
 }
 
 // Stale is a copy in a cache.
@@ -140,16 +142,16 @@ func Survey(shards, caches []Named) *Installation {
 type survey struct {
 	shards     []shardAt
 	registered []RegisteredShard    // on the root shard, or in a cache
-	lives      map[string][]Place   // by logical cluster; not those that each shard has
-	named      map[string]int       // how many shards are of a name
-	said       map[string]string    // by logical cluster, the shard that its Workspace says
-	owners     map[Owner]bool       // Workspaces that are there, without their UIDs
+	lives      map[string][]Place   // by logical cluster; without the logical clusters of every shard
+	named      map[string]int       // number of shards by name
+	said       map[string]string    // by logical cluster, the shard according to its Workspace
+	owners     map[Owner]bool       // existing Workspaces, without their UIDs
 	paths      map[string]string    // by logical cluster
-	ofPath     map[string]string    // by path, the logical cluster; "" where several have it
+	ofPath     map[string]string    // by path, the logical cluster; "" for several
 	right      map[string]bool      // logical clusters that name the shard on which they live
 	exports    map[string][]Exports // by identity
 	seen       map[Export]bool
-	bound      map[string]bool // identities that an APIBinding names
+	bound      map[string]bool // identities in APIBindings
 }
 
 type shardAt struct {
@@ -233,10 +235,11 @@ func (s *survey) export(e Export) {
 	}
 }
 
-// everywhere tells whether each shard has a logical cluster of that name.
+// everywhere reports whether every shard has a logical cluster of that name.
 func everywhere(name string) bool { return strings.HasPrefix(name, "system:") }
 
-// check tells whether the cluster of a copy lives on the copy's shard, where the files tell.
+// check reports whether the cluster of a copy lives on the copy's shard; known is false if the
+// files do not include the shard.
 func (s *survey) check(c *Copy) (known, lives bool) {
 	for _, at := range s.shards {
 		if at.Name == c.Shard {
@@ -250,7 +253,7 @@ func (s *survey) check(c *Copy) (known, lives bool) {
 	return known, lives
 }
 
-// describe compares a logical cluster with the files. It changes nothing else.
+// describe fills r by comparing a logical cluster with the files.
 func (s *survey) describe(r *Resident, at shardAt) {
 	c := r.Cluster
 	r.Children, r.Identities, r.Definitions = s.childrenOf(c), s.identities(c), needed(at.Shard, c)
@@ -264,7 +267,8 @@ func (s *survey) describe(r *Resident, at shardAt) {
 	}
 }
 
-// childrenOf returns those behind Workspaces in c, and those that name an owner in c.
+// childrenOf returns the logical clusters of the Workspaces in c, and the logical clusters with an
+// owner in c.
 func (s *survey) childrenOf(c *Cluster) (children []Child) {
 	seen := map[string]bool{}
 	for _, w := range c.Workspaces {
@@ -292,7 +296,7 @@ func (s *survey) childrenOf(c *Cluster) (children []Child) {
 	return children
 }
 
-// identities returns those that c has bound, and those that it has keys under.
+// identities returns the identities of the bindings and keys of c.
 func (s *survey) identities(c *Cluster) []Identity {
 	all := map[string]*Identity{}
 	of := func(hash string, gr schema.GroupResource) *Identity {

@@ -11,7 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 )
 
-// installation surveys files that were read.
+// installation reads and surveys files.
 func installation(t *testing.T, shards map[string]string, caches ...string) *Installation {
 	t.Helper()
 	var of, with []Named
@@ -38,7 +38,7 @@ func (i *Installation) of(t *testing.T, name string) Resident {
 	return found[0]
 }
 
-// TestSurvey: the recorded installation is whole.
+// TestSurvey checks that the recorded installation is complete.
 func TestSurvey(t *testing.T) {
 	i := installation(t, map[string]string{
 		"root.db": kcptest.Recorded(t, kcptest.Root), "shard-1.db": kcptest.Recorded(t, kcptest.Shard1),
@@ -82,7 +82,7 @@ func TestSurvey(t *testing.T) {
 	}, children)
 }
 
-// TestSurveyOfOneShard: what the other files would tell is not known, and not guessed.
+// TestSurveyOfOneShard checks that facts of missing files stay unknown.
 func TestSurveyOfOneShard(t *testing.T) {
 	shards := map[string]string{"shard-1.db": kcptest.Recorded(t, kcptest.Shard1)}
 	c := installation(t, shards).of(t, kcptest.Consumer1)
@@ -99,8 +99,8 @@ func TestSurveyOfOneShard(t *testing.T) {
 	require.Equal(t, []string{"root"}, i.Absent, "as the cache tells")
 }
 
-// TestSurveyAfterLiveMigration: where the orphans' logical cluster lives, and which copy nobody
-// took away.
+// TestSurveyAfterLiveMigration checks the shard of the orphans' logical cluster, and the stale
+// copy.
 func TestSurveyAfterLiveMigration(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
 	cache := kcptest.Recorded(t, kcptest.Cache)
@@ -118,15 +118,15 @@ func TestSurveyAfterLiveMigration(t *testing.T) {
 	child := i.of(t, kcptest.Consumer).Children[0]
 	require.Equal(t, []string{"root"}, child.LivesOn, "it stayed")
 
-	// that the copy is stale shows in the shard that it is of, and in that where the logical
-	// cluster lives
+	// the files of both shards, of the copy and of the living logical cluster, show that the copy
+	// is stale
 	require.Len(t, installation(t, map[string]string{"root.db": root}, cache).Stale, 1)
 	alone := installation(t, map[string]string{"shard-1.db": shard1}, cache)
 	require.Len(t, alone.Stale, 1)
 	require.Empty(t, alone.Orphans[0].LivesOn)
 }
 
-// TestMovedByHalf: a logical cluster that lives twice, and one that lives nowhere.
+// TestMovedByHalf checks a logical cluster that lives twice, and one that lives nowhere.
 func TestMovedByHalf(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
 	twice := installation(t, map[string]string{"root.db": kcptest.Recorded(t, kcptest.Root), "shard-1.db": shard1})
@@ -151,8 +151,8 @@ func TestMovedByHalf(t *testing.T) {
 	require.False(t, nowhere.of(t, kcptest.Child).OwnerGone, "what it belongs to is in none of the files")
 }
 
-// TestStuck: kcp corrects the Workspace of what was moved where the LogicalCluster still says the
-// old shard, and else does not.
+// TestStuck checks that kcp corrects the Workspace of a moved cluster only if the LogicalCluster
+// still names the old shard.
 func TestStuck(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
 	says := func(path, key, to string) string {
@@ -171,8 +171,8 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// TestWhatIsMissing: definitions and identities that a logical cluster needs and nobody has, and an
-// owner that is gone.
+// TestWhatIsMissing checks definitions and identities that a logical cluster needs and no file has,
+// and a missing owner.
 func TestWhatIsMissing(t *testing.T) {
 	const unknown, left = "00", "11"
 	pods := func(identity string) string {
@@ -207,8 +207,8 @@ func TestWhatIsMissing(t *testing.T) {
 	require.Empty(t, c.Problems)
 }
 
-// TestWorkspacesByAnotherName: a type called workspaces that someone else exports makes no
-// children.
+// TestWorkspacesByAnotherName checks that objects of another exported type called workspaces are
+// not children.
 func TestWorkspacesByAnotherName(t *testing.T) {
 	f := edited(t, func(client *clientv3.Client) {
 		value := kcptest.Get(t, client, kcptest.WorkspaceKey("other"))
@@ -222,8 +222,8 @@ func TestWorkspacesByAnotherName(t *testing.T) {
 	require.Empty(t, c.Problems)
 }
 
-// TestSurveyOfPaths: keys under the path of a logical cluster are tied to it, unless several have
-// that path.
+// TestSurveyOfPaths checks that keys under the path of a logical cluster belong to the cluster,
+// unless several have that path.
 func TestSurveyOfPaths(t *testing.T) {
 	const under = "/registry/core/configmaps/root:other/default/lost"
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {

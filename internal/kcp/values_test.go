@@ -26,7 +26,8 @@ const (
 	secretText = "TopSecretText"
 )
 
-// TestVersions: APIBindings and APIExports are read at both of their versions, and in CBOR.
+// TestVersions checks that APIBindings and APIExports are read at both of their versions, and in
+// CBOR.
 func TestVersions(t *testing.T) {
 	before := theShard(t, readFile(t, kcptest.Recorded(t, kcptest.Root)))
 	s := theShard(t, edited(t, func(client *clientv3.Client) {
@@ -46,7 +47,7 @@ func TestVersions(t *testing.T) {
 	require.Empty(t, s.Cluster(kcptest.Consumer).Problems)
 }
 
-// TestStates: what a LogicalCluster says of where it stands.
+// TestStates checks the state fields of a LogicalCluster.
 func TestStates(t *testing.T) {
 	put := func(client *clientv3.Client, name, from, to string) {
 		swap(t, client, kcptest.LogicalClusterKey(name), from, to)
@@ -66,7 +67,7 @@ func TestStates(t *testing.T) {
 	require.Empty(t, s.Name, "nothing says it any more")
 }
 
-// TestVirtual: a bound type without storage versions is stored elsewhere.
+// TestVirtual checks that a bound type without storage versions is virtual.
 func TestVirtual(t *testing.T) {
 	s := theShard(t, edited(t, func(client *clientv3.Client) {
 		swap(t, client, bindingKey, `"storageVersions":["v1"]`, `"storageVersions":[]`)
@@ -75,8 +76,8 @@ func TestVirtual(t *testing.T) {
 	require.Equal(t, []bool{true, false, false}, []bool{bound[0].Virtual, bound[1].Virtual, bound[2].Virtual})
 }
 
-// TestNothingGuessed: what cannot be read is a problem of the logical cluster and leaves empty what
-// it would have told; no reason holds a part of it.
+// TestNothingGuessed checks that an unreadable value is a problem of the logical cluster and leaves
+// its fields empty; no reason quotes the value.
 func TestNothingGuessed(t *testing.T) {
 	for name, c := range map[string]struct {
 		value string
@@ -133,7 +134,7 @@ func TestNothingGuessed(t *testing.T) {
 
 func provider() string { return kcptest.Provider }
 
-// kcpDecrypter decrypts the kinds that Read needs; another kind fails the read.
+// kcpDecrypter decrypts the kinds that Read needs, and fails for any other kind.
 type kcpDecrypter struct{ decrypted map[string]int }
 
 func (o kcpDecrypter) Decrypt(_ context.Context, gr schema.GroupResource, key, stored []byte) ([]byte, bool, error) {
@@ -146,8 +147,8 @@ func (o kcpDecrypter) Decrypt(_ context.Context, gr schema.GroupResource, key, s
 	return nil, false, errors.New("decrypted " + string(key))
 }
 
-// TestReadsNoOtherKind: Read decrypts only the kinds that describe logical clusters, and only kcp's
-// own definitions.
+// TestReadsNoOtherKind checks that Read decrypts only the kinds that describe logical clusters, and
+// only kcp's own definitions.
 func TestReadsNoOtherKind(t *testing.T) {
 	decrypter := kcpDecrypter{map[string]int{}}
 	path := kcptest.Single(t)
@@ -164,7 +165,7 @@ func TestReadsNoOtherKind(t *testing.T) {
 	require.Equal(t, checked, checkedBy(t, reader(t, path, nil)))
 }
 
-// checkedBy is what Checking finds where a caller reads the entries.
+// checkedBy returns the result of Checking for a caller that reads the entries.
 func checkedBy(t *testing.T, r *inspect.Reader) *File {
 	t.Helper()
 	add, file, err := Checking(context.Background(), r)
@@ -176,8 +177,8 @@ func checkedBy(t *testing.T, r *inspect.Reader) *File {
 	return file()
 }
 
-// TestUndecryptable: records that nobody can open are counted where they had to be, and told of
-// where they tell of logical clusters.
+// TestUndecryptable checks that undecryptable records are counted if they had to be decrypted, and
+// reported if they describe logical clusters.
 func TestUndecryptable(t *testing.T) {
 	const secret = "/registry/core/secrets/" + kcptest.Consumer + "/default/sec"
 	path := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
@@ -192,8 +193,8 @@ func TestUndecryptable(t *testing.T) {
 	require.Zero(t, theShard(t, f).Cluster(kcptest.Consumer).Undecryptable)
 }
 
-// FuzzValues: whatever lies under a key that tells of logical clusters, reading it ends, and what
-// cannot be read leaves nothing. A value agrees with its key only if decoding it says so.
+// FuzzValues checks for any value of the kinds that describe logical clusters that reading ends,
+// and an unreadable value sets no field. A value agrees with its key only if decoding confirms it.
 func FuzzValues(f *testing.F) {
 	for e, err := range reader(f, kcptest.Recorded(f, kcptest.Root), nil).Live(context.Background(), nil) {
 		require.NoError(f, err)
@@ -249,8 +250,8 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
-// BenchmarkRead reads a shard with 2,000 logical clusters of 40 keys, once as Read and once as
-// ReadChecked does.
+// BenchmarkRead reads a shard with 2,000 logical clusters of 40 keys, with Read and with
+// ReadChecked.
 func BenchmarkRead(b *testing.B) {
 	path := kcptest.Many(b, 2000)
 	for name, read := range map[string]func(context.Context, *inspect.Reader) (*File, error){"few": Read,

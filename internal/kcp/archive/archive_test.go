@@ -55,13 +55,13 @@ func TestSameDigestInAnyOrder(t *testing.T) {
 
 	d := NewDigest()
 	d.Add([]byte("/a"), []byte("1"), 0)
-	_ = d.Sum() // more may be added after it
+	_ = d.Sum() // records may be added after a Sum
 	for _, r := range records[:3] {
 		d.Add([]byte(r.key), []byte(r.value), r.ttl)
 	}
 	require.Equal(t, want, d.Sum())
 
-	for _, other := range [][]record{ // none of these is the same set
+	for _, other := range [][]record{ // different sets of records
 		{{"/a", "1", 0}, {"/b", "2", 61}, {"/c", "", 0}, {"/d", "1", 0}},
 		{{"/a1", "", 0}, {"/b", "2", 60}, {"/c", "", 0}, {"/d", "1", 0}},
 		{{"/a", "2", 0}, {"/b", "1", 60}, {"/c", "", 0}, {"/d", "1", 0}},
@@ -72,7 +72,7 @@ func TestSameDigestInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestRestIsExact: Rest tells everything that is stored of a record.
+// TestRestIsExact checks that Rest covers every stored part of a record.
 func TestRestIsExact(t *testing.T) {
 	sum := func(change func(*snapshot.Record)) string {
 		rec := &snapshot.Record{Key: []byte("/a"), Value: []byte("bc"), CreateRevision: 3, ModRevision: 4,
@@ -206,7 +206,7 @@ func TestEveryChangeFound(t *testing.T) {
 	}
 }
 
-// TestManifestChanged: one byte of the manifest is found, whatever it says.
+// TestManifestChanged checks that a change of any byte of the manifest is found.
 func TestManifestChanged(t *testing.T) {
 	c := sample()
 	notes := c.notes(t)
@@ -225,7 +225,7 @@ func TestManifestChanged(t *testing.T) {
 	require.ErrorIs(t, err, ErrDamaged)
 }
 
-// TestCheckHistory: a file that has lived on is no archive any more.
+// TestCheckHistory checks that a file with later writes is not an archive.
 func TestCheckHistory(t *testing.T) {
 	c := newChecker(&sample().manifest, nil)
 	err := c.add(snapshot.Scanned{Record: &snapshot.Record{Revision: snapshot.Revision{Main: 3},
@@ -233,8 +233,8 @@ func TestCheckHistory(t *testing.T) {
 	require.ErrorIs(t, err, ErrDamaged)
 }
 
-// TestReadsWithoutKeys: folders of no layout that anyone knows are as good; the longest that a key
-// begins with has it.
+// TestReadsWithoutKeys checks that folders of an unknown layout are counted too; a key belongs to
+// the longest matching folder.
 func TestReadsWithoutKeys(t *testing.T) {
 	ctx, outer, inner := context.Background(), "/some/folder/"+cluster+"/", "/some/folder/"+cluster+"/deeper/"+child+"/"
 	c := sample()
@@ -264,15 +264,15 @@ const (
 	crd     = "9a1d7f1e-6a0b-4c39-b3bb-1f3f0f6b3c7e"
 )
 
-// content is an archive in the making: records by key, and the manifest that Build would get for
-// them.
+// content is an archive under construction: records by key, and the manifest that Build would get
+// for the records.
 type content struct {
 	records  map[string]*snapshot.Record
 	leases   map[int64]int64
 	manifest Manifest
 }
 
-// dirs are the folders of the fixture's resources.
+// dirs returns the folders of the fixture's resources.
 func dirs() map[string]Resource {
 	return map[string]Resource{
 		"/core/configmaps/" + cluster + "/": {Resource: "configmaps"},
@@ -285,7 +285,8 @@ func dirs() map[string]Resource {
 
 const definitionDir = "/apiextensions.k8s.io/customresourcedefinitions/system:bound-crds/"
 
-// sample is an archive of two logical clusters with a lease, a definition, and an encrypted value.
+// sample returns an archive of two logical clusters with a lease, a definition, and an encrypted
+// value.
 func sample() *content {
 	c := &content{records: map[string]*snapshot.Record{}, leases: map[int64]int64{0x6bb5: 3600}}
 	for i, kv := range [][2]string{
@@ -341,7 +342,7 @@ func (c *content) sorted() []*snapshot.Record {
 		func(a, b *snapshot.Record) int { return a.Revision.Compare(b.Revision) })
 }
 
-// build writes the file with the notes that m has.
+// build writes the file with the given notes.
 func (c *content) build(t testing.TB, notes map[string][]byte) *snapshot.Snapshot {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "archive.db")

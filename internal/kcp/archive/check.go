@@ -10,8 +10,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// OpenChecked is Open and Check, and compares the manifest with each key. The manifest is nil where
-// it could not be read.
+// OpenChecked is Open and Check, and also compares the manifest with each key. The manifest is nil
+// if unreadable.
 func OpenChecked(ctx context.Context, s *snapshot.Snapshot) (*Manifest, error) {
 	m, err := Open(ctx, s)
 	if err == nil {
@@ -21,8 +21,8 @@ func OpenChecked(ctx context.Context, s *snapshot.Snapshot) (*Manifest, error) {
 }
 
 // Check recomputes every count and digest of a manifest from the records of its file. The error
-// wraps ErrDamaged and names the first difference, the smallest part first, or is that of reading
-// the file. Check does not wait for the file's own digest (snapshot.Snapshot.Digest).
+// wraps ErrDamaged and names the first difference, the smallest part first, or is a read error.
+// Check does not wait for the file's own digest (snapshot.Snapshot.Digest).
 func Check(ctx context.Context, s *snapshot.Snapshot, m *Manifest) error {
 	return check(ctx, s, m, false)
 }
@@ -59,13 +59,13 @@ func check(ctx context.Context, s *snapshot.Snapshot, m *Manifest, byKeys bool) 
 	return nil
 }
 
-// checker counts records by their place in the manifest.
+// checker counts records by their folder in the manifest.
 type checker struct {
 	m           *Manifest
 	tally       *Tally
 	folders     map[string]folder
 	definitions map[string]string // UIDs by key
-	mismatch    error             // of the first record whose key says otherwise than the manifest
+	mismatch    error             // error of the first record whose key contradicts the manifest
 }
 
 type folder struct {
@@ -115,7 +115,7 @@ func (c *checker) add(rec snapshot.Scanned, byKeys bool) error {
 
 // folderOf returns the longest folder of a key.
 func (c *checker) folderOf(key []byte) (folder, bool) {
-	for end := len(key) - 1; end > 0; end-- { // a name follows it
+	for end := len(key) - 1; end > 0; end-- { // a name follows the folder
 		if key[end-1] != '/' {
 			continue
 		}
@@ -142,8 +142,8 @@ func (c *checker) checkKey(key []byte, in folder, uid string, isDefinition bool)
 	return nil
 }
 
-// ResourceOf returns the resource of a record, without its sum. Namespace and name follow the
-// folder.
+// ResourceOf returns the resource of a record, without its sum. The folder is the key without
+// namespace and name.
 func ResourceOf(k keys.Key, key []byte) Resource {
 	tail := k.Name
 	if k.Namespace != "" {
@@ -155,7 +155,7 @@ func ResourceOf(k keys.Key, key []byte) Resource {
 	}
 }
 
-// compare goes from the smallest part to the whole: the first difference is the most specific.
+// compare compares the smallest parts first: the first difference is the most specific.
 func (c *checker) compare(leases int) error {
 	got := &Manifest{Definitions: slices.Clone(c.m.Definitions)}
 	for _, of := range c.m.Clusters {

@@ -14,21 +14,22 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Digest identifies a set of records, in any order, by what survives a move: key, value and lease
-// TTL. It is the SHA-256 of the SHA-256s of all records in ascending order, 32 bytes a record in
-// memory. A record is hashed as the length of its key (8 bytes, big-endian), the key without the
-// storage prefix, the length of its value (8 bytes), the value and the TTL (8 bytes).
+// Digest identifies a set of records, in any order, by the data that a move preserves: key, value
+// and lease TTL. The digest is the SHA-256 of the SHA-256s of all records in ascending order, with
+// 32 bytes a record in memory. A record is hashed as the length of its key (8 bytes, big-endian),
+// the key without the storage prefix, the length of its value (8 bytes), the value and the TTL (8
+// bytes).
 type Digest struct {
 	hashes [][sha256.Size]byte
 	bytes  int64
 	hash   hash.Hash
 }
 
-// NewDigest makes a Digest of no record.
+// NewDigest returns a Digest of no records.
 func NewDigest() *Digest { return &Digest{hash: sha256.New()} }
 
 // Add adds a record: its key without the storage prefix ("/core/configmaps/..."), its stored value,
-// and the TTL of its lease in seconds, 0 for no lease and for a missing one.
+// and the TTL of its lease in seconds, 0 for no lease and for a missing lease.
 func (d *Digest) Add(key, value []byte, ttl int64) {
 	d.hash.Reset()
 	writeFields(d.hash, key, value)
@@ -37,7 +38,7 @@ func (d *Digest) Add(key, value []byte, ttl int64) {
 	d.bytes += int64(len(key)) + int64(len(value))
 }
 
-// Sum counts and identifies the records so far.
+// Sum returns the count and digest of the records so far.
 func (d *Digest) Sum() Sum {
 	slices.SortFunc(d.hashes, func(a, b [sha256.Size]byte) int { return slices.Compare(a[:], b[:]) })
 	whole := sha256.New()
@@ -47,17 +48,17 @@ func (d *Digest) Sum() Sum {
 	return Sum{Keys: len(d.hashes), Bytes: d.bytes, SHA256: fmt.Sprintf("%x", whole.Sum(nil))}
 }
 
-// Rest identifies records to the last detail, for records that a move does not touch: whole key,
-// revisions, version, lease and value, in revision order. It is one SHA-256 over all of them: the
-// length of the key (8 bytes, big-endian), the key, the length of the value, the value, then create
-// revision, mod revision, version and lease, 8 bytes each.
+// Rest identifies the records that a move does not change, by all their data: whole key, revisions,
+// version, lease and value, in revision order. Rest is one SHA-256 over all records: the length of
+// the key (8 bytes, big-endian), the key, the length of the value, the value, then create revision,
+// mod revision, version and lease, 8 bytes each.
 type Rest struct {
 	keys  int
 	bytes int64
 	hash  hash.Hash
 }
 
-// NewRest makes a Rest of no record.
+// NewRest returns a Rest of no records.
 func NewRest() *Rest { return &Rest{hash: sha256.New()} }
 
 // Add adds the next record in revision order.
@@ -68,7 +69,7 @@ func (r *Rest) Add(rec *snapshot.Record) {
 	r.bytes += int64(len(rec.Key)) + int64(len(rec.Value))
 }
 
-// Sum counts and identifies the records so far.
+// Sum returns the count and digest of the records so far.
 func (r *Rest) Sum() Sum {
 	return Sum{Keys: r.keys, Bytes: r.bytes, SHA256: fmt.Sprintf("%x", r.hash.Sum(nil))}
 }
@@ -89,8 +90,8 @@ func writeNumbers(h hash.Hash, numbers ...int64) {
 	}
 }
 
-// Tally counts the records of an archive, in revision order, and fills its manifest. It keeps about
-// a hundred bytes a record.
+// Tally counts the records of an archive, in revision order, and fills its manifest. A Tally uses
+// about a hundred bytes a record.
 type Tally struct {
 	prefix      string
 	ttl         map[int64]int64 // by id
@@ -110,7 +111,7 @@ type counted struct {
 	digest   *Digest
 }
 
-// NewTally makes a Tally of records whose keys begin with prefix. leases are the TTLs of all
+// NewTally returns a Tally for records whose keys begin with prefix. leases are the TTLs of all
 // leases, in seconds, by ID.
 func NewTally(prefix string, leases map[int64]int64) *Tally {
 	return &Tally{
@@ -153,8 +154,8 @@ func (t *Tally) add(rec *snapshot.Record, digests ...*Digest) {
 	}
 }
 
-// Fill writes the counts into m, whose Clusters and Definitions are listed already. One without
-// records has an empty Sum.
+// Fill writes the counts into m. Clusters and Definitions of m must be listed already; an entry
+// without records gets an empty Sum.
 func (t *Tally) Fill(m *Manifest) {
 	m.Total, m.AsStored = t.total.Sum(), t.asStored.Sum()
 	m.Leases, m.Encryption = []Lease{}, []Encryption{}

@@ -112,7 +112,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// FuzzManifest: what parse takes is sound, and can be written again.
+// FuzzManifest checks that an accepted manifest is sound and can be written again.
 func FuzzManifest(f *testing.F) {
 	text, err := json.MarshalIndent(sample().manifest, "", "  ")
 	require.NoError(f, err)
@@ -129,8 +129,8 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// TestFlippedBytes: whatever byte of the file is another, and whoever has left its digest
-// unchecked, it is an error, or nothing that anyone reads has changed.
+// TestFlippedBytes checks that for a change of any byte, with or without a check of the file's
+// digest, there is an error or no change of the content.
 func TestFlippedBytes(t *testing.T) {
 	ctx, c := context.Background(), sample()
 	whole := c.build(t, c.notes(t))
@@ -175,7 +175,8 @@ func rest(t *testing.T, s *snapshot.Snapshot) Sum {
 	return r.Sum()
 }
 
-// TestDocumented: docs/reference/formats.md has the format's name, its notes and the test vector.
+// TestDocumented checks that docs/reference/formats.md has the format's name, its notes and the
+// test vector.
 func TestDocumented(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "formats.md"))
 	require.NoError(t, err)

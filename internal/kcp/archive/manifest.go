@@ -1,16 +1,17 @@
-// Package archive is the file format that carries logical clusters of kcp from one shard to
-// another: an etcd snapshot with their records only, and a manifest. docs/reference/formats.md
-// specifies it.
+// Package archive is the file format for moving logical clusters of kcp from one shard to another:
+// an etcd snapshot with only their records, and a manifest. The specification is
+// docs/reference/formats.md.
 //
 // Invariants, each with a test of the same name:
 //
 //   - SameDigestInAnyOrder: Digest does not depend on the order of records, on their revisions, nor
 //     on the storage prefix: a shard that has imported the records has the same digest.
 //   - EveryChangeFound: Check fails after any change of an archive: a byte of a key, a value or the
-//     manifest, a revision, a version, a lease, a record more or less. It finds accidents, not
-//     someone who changes the manifest as well.
-//   - HostileManifest: a manifest of any size and content ends in an error or is sound: its counts
-//     add up, its folders do not overlap, its text is printable, and etcdshift would write it so.
+//     manifest, a revision, a version, a lease, a record more or less. Check detects accidents, but
+//     not an attacker who also changes the manifest.
+//   - HostileManifest: a manifest of any size and content causes an error or is sound: its counts
+//     add up, its folders do not overlap, its text is printable, and etcdshift would write the same
+//     bytes.
 //   - ReadsWithoutKeys: Check assigns records by the folders of the manifest, without parsing keys.
 package archive
 
@@ -21,43 +22,44 @@ const (
 	Format     = 1
 )
 
-// Manifest describes an archive. It is the note "manifest" of the file, as JSON; the note
-// "manifest.sha256" is the SHA-256 of that, 64 hexadecimal digits. Lists are in ascending order of
-// their elements' names.
+// Manifest describes an archive. The manifest is the note "manifest" of the file, as JSON; the note
+// "manifest.sha256" is the SHA-256 of that JSON, 64 hexadecimal digits. Lists are in ascending
+// order of their elements' names.
 type Manifest struct {
 	APIVersion string    `json:"apiVersion"` // "etcdshift/v1"
 	Kind       string    `json:"kind"`       // "LogicalClusterArchive"
 	Format     int       `json:"format"`     // of the file: 1
-	Name       string    `json:"name"`       // the logical cluster that was asked for; the others are its children
+	Name       string    `json:"name"`       // the requested logical cluster; the others are its children
 	Origin     Origin    `json:"origin"`
 	Clusters   []Cluster `json:"clusters"`
 	// Definitions are the CustomResourceDefinitions of system:bound-crds that the clusters need;
-	// Missing are those that the origin did not have.
+	// Missing are needed definitions that the origin did not have.
 	Definitions []Definition `json:"definitions"`
 	Missing     []Definition `json:"missing"`
 	Identities  []Identity   `json:"identities"`
 	Leases      []Lease      `json:"leases"`
-	Encryption  []Encryption `json:"encryption"` // by what values are encrypted at rest, as they were on the origin
+	Encryption  []Encryption `json:"encryption"` // encryption of the values at rest on the origin
 	Total       Sum          `json:"total"`      // of all records
-	// of all records too, but of all that is stored of them: by Rest, not by Digest
+	// of all records and all their data: by Rest, not by Digest
 	AsStored Sum `json:"asStored"`
 }
 
-// Origin is the shard that an archive was made of. Its Rest and Manifest.AsStored are made with
-// Rest, all other sums with Digest.
+// Origin is the shard from which an archive was extracted. Origin.Rest and Manifest.AsStored are
+// computed with Rest, all other sums with Digest.
 type Origin struct {
-	Shard    string `json:"shard"`  // its name; "" where the file did not say
+	Shard    string `json:"shard"`  // its name; "" if not in the file
 	Prefix   string `json:"prefix"` // of its storage, "/registry": keys in the archive begin with it
 	SHA256   string `json:"sha256"` // of the snapshot file
 	Revision int64  `json:"revision"`
-	// every live record of the file but those of Clusters and their copies in a cache of the same file
+	// every live record of the file except the records of Clusters and their copies in a cache of
+	// the same file
 	Rest Sum `json:"rest"`
 }
 
-// Sum counts records and has their digest; see Digest.
+// Sum is the count and digest of records: see Digest.
 type Sum struct {
 	Keys   int    `json:"keys"`
-	Bytes  int64  `json:"bytes"` // of keys and values as they are stored
+	Bytes  int64  `json:"bytes"` // of keys and stored values
 	SHA256 string `json:"sha256"`
 }
 
@@ -66,25 +68,26 @@ type Cluster struct {
 	Name      string     `json:"name"`
 	Path      string     `json:"path"`
 	UID       string     `json:"uid"`   // of the LogicalCluster
-	Shard     string     `json:"shard"` // core.kcp.io/shard, as it was
+	Shard     string     `json:"shard"` // core.kcp.io/shard on the origin
 	Owner     Owner      `json:"owner"`
 	Sum                  // of its records
 	Resources []Resource `json:"resources"`
 }
 
-// Owner is the Workspace that a logical cluster belongs to; empty for none.
+// Owner is the Workspace that owns a logical cluster; empty for none.
 type Owner struct {
 	Cluster string `json:"cluster"`
 	Name    string `json:"name"`
 	UID     string `json:"uid"`
 }
 
-// Resource is the records of one type in one logical cluster.
+// Resource has the records of one type in one logical cluster.
 type Resource struct {
 	Resource string `json:"resource"`           // "widgets.example.dev", "configmaps"
 	Identity string `json:"identity,omitempty"` // of the APIExport
 	Custom   bool   `json:"custom,omitempty"`   // of a CustomResourceDefinition that no APIExport exports
-	// Dir begins the keys behind the storage prefix: "/core/configmaps/2y3qvnqz5ga11oc4/".
+	// Dir is the beginning of the keys after the storage prefix:
+	// "/core/configmaps/2y3qvnqz5ga11oc4/".
 	Dir string `json:"dir"`
 	Sum
 }
@@ -92,32 +95,32 @@ type Resource struct {
 // Definition is a bound CustomResourceDefinition.
 type Definition struct {
 	UID            string   `json:"uid"`           // its name
-	Key            string   `json:"key,omitempty"` // behind the storage prefix; "" for one that is missing
+	Key            string   `json:"key,omitempty"` // without the storage prefix; "" for a missing definition
 	Resource       string   `json:"resource"`
 	Schema         string   `json:"schema"` // name of the APIResourceSchema
 	StoredVersions []string `json:"storedVersions"`
-	SHA256         string   `json:"sha256,omitempty"` // of the stored value; "" for one that is missing
+	SHA256         string   `json:"sha256,omitempty"` // of the stored value; "" for a missing definition
 }
 
-// Identity is the identity of an APIExport that the clusters rely on.
+// Identity is the identity of an APIExport that the clusters depend on.
 type Identity struct {
 	Hash      string   `json:"hash"`      // 64 hexadecimal digits
-	Resources []string `json:"resources"` // that are bound by it, or stored under it
-	Exports   []Export `json:"exports"`   // as bindings name them
-	Own       bool     `json:"own"`       // one of the clusters exports it
+	Resources []string `json:"resources"` // bound by the identity, or stored under the identity
+	Exports   []Export `json:"exports"`   // named by bindings
+	Own       bool     `json:"own"`       // one of the clusters has the APIExport
 }
 
 // Export names an APIExport.
 type Export struct {
-	Cluster string `json:"cluster"`        // that it lies in; "" where a binding is not resolved yet
-	Path    string `json:"path,omitempty"` // of that, where it is known
+	Cluster string `json:"cluster"`        // of the APIExport; "" for an unresolved binding
+	Path    string `json:"path,omitempty"` // of the logical cluster, if known
 	Name    string `json:"name"`
 }
 
-// Lease is a lease of records.
+// Lease is a lease attached to records.
 type Lease struct {
 	ID   string `json:"id"`  // lower-case hex, as etcdctl prints it
-	TTL  int64  `json:"ttl"` // seconds; 0 where the origin did not have the lease
+	TTL  int64  `json:"ttl"` // seconds; 0 if the origin did not have the lease
 	Keys int    `json:"keys"`
 }
 
@@ -135,7 +138,7 @@ func (m *Manifest) Names() (names []string) {
 	return names
 }
 
-// Cluster returns the logical cluster of that name, nil for none.
+// Cluster returns the logical cluster with the given name; nil for none.
 func (m *Manifest) Cluster(name string) *Cluster {
 	for i := range m.Clusters {
 		if m.Clusters[i].Name == name {

@@ -20,17 +20,17 @@ var (
 	// ErrNotArchive is returned for a snapshot without a manifest.
 	ErrNotArchive = finding.WithHint(errors.New("not an archive of a logical cluster"),
 		"give a file that \"etcdshift kcp extract\" made")
-	// ErrFormat is returned for an archive of a format that is not Format, a newer one mostly.
+	// ErrFormat is returned for an archive of another format than Format, usually a newer one.
 	ErrFormat = finding.WithHint(errors.New("archive of another format"),
 		"read it with the etcdshift that made it, or a newer one")
-	// ErrDamaged is returned for an archive that is not as it was made: its records differ from its
-	// manifest, or etcdshift writes no such manifest.
+	// ErrDamaged is returned for a changed archive: its records differ from its manifest, or
+	// etcdshift never writes such a manifest.
 	ErrDamaged = finding.WithHint(errors.New("archive is damaged"),
 		"try another copy of the archive, or extract it again")
-	// ErrIsArchive is returned for an archive as the input of a change: its manifest would become
-	// wrong.
+	// ErrIsArchive is returned for an archive as the input of a change: the change would invalidate
+	// the manifest.
 	ErrIsArchive = errors.New("the file is an archive of a logical cluster, and not the snapshot of a shard")
-	// ErrUnfit is returned for a manifest that cannot be written: Open would not take it.
+	// ErrUnfit is returned for a manifest that cannot be written, since Open would refuse it.
 	ErrUnfit = errors.New("no archive can say so")
 )
 
@@ -43,7 +43,7 @@ const (
 )
 
 // Notes returns the notes of the archive with manifest m, for snapshot.Content. The error wraps
-// ErrUnfit for a manifest that Open would not take.
+// ErrUnfit for a manifest that Open would refuse.
 func (m *Manifest) Notes() (map[string][]byte, error) {
 	text, err := m.text()
 	if err != nil {
@@ -56,7 +56,7 @@ func (m *Manifest) Notes() (map[string][]byte, error) {
 }
 
 // Open reads the manifest of an archive; Check checks the rest. The error wraps ErrNotArchive,
-// ErrFormat or ErrDamaged, or is that of reading the file.
+// ErrFormat or ErrDamaged, or is a read error.
 func Open(ctx context.Context, s *snapshot.Snapshot) (*Manifest, error) {
 	text, err := s.Note(ctx, noteManifest)
 	if err != nil {
@@ -80,7 +80,7 @@ func Open(ctx context.Context, s *snapshot.Snapshot) (*Manifest, error) {
 	return m, nil
 }
 
-// Refuse returns ErrIsArchive for an archive, sound or not.
+// Refuse returns ErrIsArchive for an archive, sound or damaged.
 func Refuse(ctx context.Context, s *snapshot.Snapshot) error {
 	_, err := Open(ctx, s)
 	switch {
@@ -92,7 +92,7 @@ func Refuse(ctx context.Context, s *snapshot.Snapshot) error {
 	return err
 }
 
-// text is the one way to write m, to the byte.
+// text returns m in its only allowed form, byte for byte.
 func (m *Manifest) text() ([]byte, error) { return json.MarshalIndent(m, "", "  ") }
 
 // parse is read for a stored manifest: an error wraps ErrFormat or ErrDamaged.
@@ -104,8 +104,9 @@ func parse(text []byte) (*Manifest, error) {
 	return m, err
 }
 
-// read parses a manifest. Of another format nothing else is checked. Text that differs from the
-// output of Notes is refused: readers differ on fields that stand twice or are spelled otherwise.
+// read parses a manifest. For another format, nothing else is checked. Text that differs from the
+// output of Notes is refused: JSON parsers disagree on duplicate fields and on the case of field
+// names.
 func read(text []byte) (*Manifest, error) {
 	if len(text) > maxManifest {
 		return nil, fmt.Errorf("a manifest of %d bytes is more than %d", len(text), maxManifest)
@@ -136,12 +137,13 @@ func read(text []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// jsonReason is the reason of an error of encoding/json, bounded: it may quote the text.
+// jsonReason returns the text of an error of encoding/json, limited in length: the text may quote
+// the manifest.
 func jsonReason(err error) string { return fmt.Sprintf("%.200s", err.Error()) }
 
 const (
-	maxText  = 4096    // bytes that a name, a path or a key in a manifest may have
-	maxCount = 1 << 40 // bounds what a manifest counts, so that sums of it do not overflow
+	maxText  = 4096    // limit in bytes of a name, path or key in a manifest
+	maxCount = 1 << 40 // limit of a count in a manifest, so that sums do not overflow
 )
 
 // validate checks a manifest without its records. The error names the place and quotes at most a
@@ -202,8 +204,8 @@ func (v *validation) clusters(m *Manifest) {
 	v.require(m.Cluster(m.Name) != nil, "cluster %.64q is not among those that it lists", m.Name)
 }
 
-// resources also collects the folders: if one folder were another, or lay in it, the resource of a
-// record would be ambiguous.
+// resources checks the resources and collects their folders: if one folder equalled or contained
+// another, the resource of a record would be ambiguous.
 func (v *validation) resources(of string, c *Cluster, dirs map[string]bool) {
 	parts := Sum{}
 	for _, r := range c.Resources {
@@ -253,7 +255,7 @@ func (v *validation) leases(m *Manifest) {
 	}
 }
 
-// total checks that each record is in one cluster or a definition.
+// total checks that each record belongs to one cluster or is a definition.
 func (v *validation) total(m *Manifest) {
 	keys := len(m.Definitions)
 	for _, c := range m.Clusters {
@@ -263,11 +265,11 @@ func (v *validation) total(m *Manifest) {
 		m.Total.Keys, m.AsStored.Keys, keys)
 }
 
-// IsText tells whether a manifest can have s: at most 4096 bytes, all printable.
+// IsText reports whether s is allowed in a manifest: at most 4096 bytes, all printable.
 func IsText(s string) bool {
 	return len(s) <= maxText && !strings.ContainsFunc(s,
 		func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar })
 }
 
-// IsHash tells whether s is 64 lower-case hexadecimal digits: a SHA-256 or an identity.
+// IsHash reports whether s is 64 lower-case hexadecimal digits: a SHA-256 or an identity.
 func IsHash(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }

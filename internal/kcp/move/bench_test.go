@@ -17,8 +17,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// BenchmarkShard is each job on a shard of 2,000 logical clusters, in bytes of its file, beside one
-// copy of that file with its SHA-256. Each run writes under new names.
+// BenchmarkShard runs each command on a shard of 2,000 logical clusters, in bytes of its file, and
+// for comparison a copy of that file with its SHA-256. Each run writes under new names.
 func BenchmarkShard(b *testing.B) {
 	const name = "bench00000000777"
 	shard, small, x := kcptest.Many(b, 2000), shard1(b), move.Extract{Name: name}

@@ -17,16 +17,16 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// edit changes a decrypted value; nil keeps it.
+// edit changes a decrypted value; nil keeps the value.
 type edit func(value []byte) ([]byte, error)
 
-// carried is a record that was staged.
+// carried is a staged record.
 type carried struct {
 	from          *inspect.Entry // as stored in the origin; never decrypted, to save memory
 	to            []byte
 	cluster       string
 	edit          edit
-	undecryptable bool // written as it is stored
+	undecryptable bool // written as stored
 }
 
 // carrier stages records of an origin in a shard.
@@ -35,14 +35,14 @@ type carrier struct {
 	view     *transform.View
 	from     *origin
 	dest     *destination
-	to       keys.KCPShard // of dest
+	to       keys.KCPShard // keys of dest
 	serving  *Serving
-	held     bool // nothing is staged any more: it would replace existing records
+	held     bool // stage nothing: the records would replace existing records
 	staged   []carried
 	receipts *Receipts         // a section of the report
 	changed  map[string][]byte // new values of records of the shard
-	// undecryptable has a key of each type of which no encrypted value in the shard can be
-	// decrypted.
+	// undecryptable has a key of each type for which all encrypted values in the shard are
+	// undecryptable.
 	undecryptable map[schema.GroupResource]string
 }
 
@@ -71,8 +71,9 @@ func (c *carrier) carryObject(ctx context.Context, r original, change edit) erro
 	return nil
 }
 
-// carry stages one record under its key in the shard, which has none there. The stored bytes stay
-// where the API servers of the shard would write the same; else the value is encrypted for them.
+// carry stages one record under its key in the shard, which must be unused. The stored bytes stay
+// if the API servers of the shard would store the same bytes; otherwise the value is encrypted for
+// the shard.
 func (c *carrier) carry(ctx context.Context, r original, change edit) error {
 	to := c.to.Format(r.key)
 	if err := c.from.reader.Decrypt(ctx, r.Entry); err != nil {
@@ -99,7 +100,7 @@ func (c *carrier) carry(ctx context.Context, r original, change edit) error {
 	return c.stage(ctx, s, value, c.view.Create)
 }
 
-// stage creates a record with the TTL that it has in the origin.
+// stage creates a record with its TTL in the origin.
 func (c *carrier) stage(
 	ctx context.Context, s carried, value []byte,
 	create func(ctx context.Context, key, value []byte, lease int64) error,
@@ -127,7 +128,7 @@ func (change edit) of(e *inspect.Entry) ([]byte, error) {
 	return value, nil
 }
 
-// carryUndecryptable carries a value whose bytes are valid under the same key only.
+// carryUndecryptable carries a value whose bytes are valid only under the same key.
 func (c *carrier) carryUndecryptable(ctx context.Context, r original, to []byte, change edit) error {
 	key, reason := string(to), fmt.Sprintf("it cannot be decrypted: %v", r.Undecryptable)
 	switch {
@@ -142,7 +143,7 @@ func (c *carrier) carryUndecryptable(ctx context.Context, r original, to []byte,
 	return nil
 }
 
-// exposed reports a value that must not be stored in the clear: it is encrypted in the origin, or
+// exposed reports a value that must not be stored as plaintext: the origin encrypts the value, or
 // the shard encrypts its type.
 func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, error) {
 	encrypts, err := c.view.Encrypts(ctx, to)
@@ -164,8 +165,8 @@ func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, err
 	return true, nil
 }
 
-// findUndecryptable finds the types of which the shard has encrypted values, none of which can
-// be decrypted. Where one can, the configuration is that of the servers.
+// findUndecryptable finds the types for which all encrypted values in the shard are undecryptable.
+// One decryptable value shows that the configuration is the servers' configuration.
 func (c *carrier) findUndecryptable(ctx context.Context) error {
 	known := map[schema.GroupResource]bool{}
 	return stream.Each(c.view.Reader().Raw(ctx, []byte(c.to.Prefix+"/")), func(e inspect.Entry) error {
@@ -189,7 +190,8 @@ func (c *carrier) findUndecryptable(ctx context.Context) error {
 	})
 }
 
-// knows tells whether the run's configuration encrypts the values of a key, or decrypts this one.
+// knows reports whether the run's configuration encrypts the values of a key, or decrypts the value
+// of e.
 func (c *carrier) knows(ctx context.Context, e *inspect.Entry) (bool, error) {
 	if encrypts, err := c.view.Encrypts(ctx, e.Key); err != nil || encrypts {
 		return encrypts, err
@@ -198,8 +200,8 @@ func (c *carrier) knows(ctx context.Context, e *inspect.Entry) (bool, error) {
 	return err == nil && e.Undecryptable == nil, err
 }
 
-// check proves that the output has the staged records with their values and TTLs, the changed ones,
-// and all others as in the input. Errors wrap snapshot.ErrVerify.
+// check proves that the output has the staged records with their values and TTLs, the changed
+// records, and all other records as in the input. Errors wrap snapshot.ErrVerify.
 func (c *carrier) check(ctx context.Context, out *inspect.Reader) error {
 	in := c.view.Reader().Snapshot()
 	before, err := in.Leases(ctx)
@@ -239,7 +241,7 @@ func (c *carrier) check(ctx context.Context, out *inspect.Reader) error {
 			if got.Undecryptable == nil && bytes.Equal(got.Value, want) {
 				delete(changed, string(rec.Key))
 			}
-		} else if len(rec.Key) > 0 { // the record that a raised revision leaves behind is of no key
+		} else if len(rec.Key) > 0 { // the record of a raised revision has no key
 			rest.Add(rec)
 		}
 	}

@@ -29,12 +29,12 @@ func extractCodes() []*finding.Code {
 	}
 }
 
-// extractCodeOf is the code of a problem that reading found, as an extraction reports it.
+// extractCodeOf returns the code that an extraction reports for a problem of reading.
 func extractCodeOf(p finding.Finding) *finding.Code {
 	return finding.Named(extractCodes(), p.Code.Name)
 }
 
-// Codes of other commands as an extraction reports them, and its own.
+// Codes of an extraction: its own, and codes of other commands with another level.
 var (
 	codeNotDecrypted      = finding.Lookup("encrypted").As(finding.Error, "")
 	codeDefinitionMissing = finding.Lookup("missing-definition").As(finding.Warning, "")

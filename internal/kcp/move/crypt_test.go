@@ -48,15 +48,16 @@ func encryptAll(by *encryption.Transformers) edit {
 	}
 }
 
-// encryptedArchive is an archive of consumer with its one Secret encrypted, which is plain.
+// encryptedArchive returns an archive of consumer with its only Secret encrypted; plain is the
+// plaintext.
 func encryptedArchive(t testing.TB, by *encryption.Transformers) (from, plain string) {
 	t.Helper()
 	plain = valueIn(t, root(t), itsSecret)
 	return archiveOf(t, root(t, encrypted(by, itsSecret, plain))), plain
 }
 
-// requireEncrypted requires that the output has a Secret encrypted so that its servers read it and
-// would not write it anew. It returns the stored bytes.
+// requireEncrypted requires that a Secret in the output is encrypted in the form that its servers
+// decrypt and would write themselves, and returns the stored bytes.
 func (r result) requireEncrypted(with *encryption.Transformers, key, by, plain string) string {
 	r.t.Helper()
 	stored := r.value(key)
@@ -68,8 +69,9 @@ func (r result) requireEncrypted(with *encryption.Transformers, key, by, plain s
 	return stored
 }
 
-// TestImportEncrypted: a value that the origin encrypted with its key is encrypted with the
-// destination's. The stored bytes stay where the servers of the destination would write the same.
+// TestImportEncrypted checks that a value encrypted with the origin's key is encrypted anew with
+// the destination's. The stored bytes stay if the servers of the destination would write the same
+// bytes.
 func TestImportEncrypted(t *testing.T) {
 	for _, provider := range []string{"aescbc", "aesgcm", "secretbox"} {
 		t.Run(provider, func(t *testing.T) {
@@ -92,7 +94,8 @@ func TestImportEncrypted(t *testing.T) {
 	}
 }
 
-// TestImportEncryptedPrefix: under another key a value that is bound to its key is encrypted anew.
+// TestImportEncryptedPrefix checks that a value bound to its key is encrypted anew under another
+// key.
 func TestImportEncryptedPrefix(t *testing.T) {
 	both := cipher(t, "aesgcm=o")
 	from, plain := encryptedArchive(t, both)
@@ -102,7 +105,8 @@ func TestImportEncryptedPrefix(t *testing.T) {
 	require.NotEqual(t, valueIn(t, from, itsSecret), stored)
 }
 
-// TestImportUndecryptable: an undecryptable value may come as it is, under the same key only.
+// TestImportUndecryptable checks that an undecryptable value may be copied as stored, but only
+// under the same key.
 func TestImportUndecryptable(t *testing.T) {
 	from, _ := encryptedArchive(t, cipher(t, "aesgcm=o"))
 	for _, o := range []move.Import{{}, {Decrypter: cipher(t, "aesgcm=x")}} {
@@ -118,8 +122,8 @@ func TestImportUndecryptable(t *testing.T) {
 	}
 }
 
-// TestImportWouldBePlaintext: a value that was encrypted is never written in the clear, whatever is
-// allowed.
+// TestImportWouldBePlaintext checks that an encrypted value is never written as plaintext, for any
+// allowed codes.
 func TestImportWouldBePlaintext(t *testing.T) {
 	theirs := cipher(t, "aescbc=o")
 	from, plain := encryptedArchive(t, theirs)
@@ -132,8 +136,8 @@ func TestImportWouldBePlaintext(t *testing.T) {
 	}
 }
 
-// TestImportPlainIntoEncrypted: a plain value is encrypted as the configuration says. Without one
-// it is not written where the shard has encrypted values of its type.
+// TestImportPlainIntoEncrypted checks that a plaintext value is encrypted by the configuration.
+// Without a configuration, the value is not written to a shard with encrypted values of the type.
 func TestImportPlainIntoEncrypted(t *testing.T) {
 	theirs, from := secrets+consumer1+"/default/sec", archiveOf(t, root(t))
 	ours, plain := cipher(t, "aescbc=n", "identity"), valueIn(t, from, itsSecret)
@@ -154,7 +158,7 @@ func TestImportPlainIntoEncrypted(t *testing.T) {
 	require.Equal(t, plain, a.value(itsSecret), "their servers encrypt no more")
 }
 
-// TestPutBackEncrypted: the rules are those of an import.
+// TestPutBackEncrypted checks that the rules of an import apply.
 func TestPutBackEncrypted(t *testing.T) {
 	liveRoot, liveShard1 := kcptest.LiveMigrated(t)
 	theirs, ours := cipher(t, "aesgcm=o"), cipher(t, "aescbc=n", "identity")
@@ -164,12 +168,12 @@ func TestPutBackEncrypted(t *testing.T) {
 	from := edited(t, liveShard1, encrypted(theirs, orphan, plain))
 	a := putBack(t, from, liveRoot, move.PutBack{Decrypter: theirs}, encrypting(ours)).written()
 	a.requireEncrypted(ours, orphan, "aescbc:v1:n", plain)
-	putBack(t, from, a.out, move.PutBack{Decrypter: theirs}, encrypting(ours)).unchanged() // equal, encrypted otherwise
+	putBack(t, from, a.out, move.PutBack{Decrypter: theirs}, encrypting(ours)).unchanged() // equal values
 	putBack(t, from, liveRoot, move.PutBack{}, encrypting(ours)).refused("encrypted")
 	putBack(t, from, a.out, move.PutBack{}, encrypting(ours)).refused("key-exists")
 }
 
-// TestImportEveryValueEncrypted: a shard that encrypts all values is read and written all the same.
+// TestImportEveryValueEncrypted checks that a shard with all values encrypted is read and written.
 func TestImportEveryValueEncrypted(t *testing.T) {
 	all := crypttest.Load(t, "*.*: aesgcm=k")
 	from := archiveOf(t, root(t, encryptAll(all)), encrypting(all))
@@ -183,8 +187,8 @@ func TestImportEveryValueEncrypted(t *testing.T) {
 	}
 }
 
-// TestImportDefinitionUndecryptable: an undecryptable definition of the shard cannot be compared,
-// and stays. The reason admits that it may be the missing one.
+// TestImportDefinitionUndecryptable checks that an undecryptable definition of the shard is not
+// compared and stays. The reason says that the definition may be the missing one.
 func TestImportDefinitionUndecryptable(t *testing.T) {
 	shard := rebuilt(t, shard1(t), with(widgetsDefinition, opaque), nil, nil)
 	a := importInto(t, archiveOf(t, root(t)), shard, move.Import{})
@@ -197,8 +201,8 @@ func TestImportDefinitionUndecryptable(t *testing.T) {
 	require.Contains(t, found[0].Reason, "as far as can be told")
 }
 
-// TestNeedsNoKeys: encrypted values are deleted as all others. An unreadable LogicalCluster tells
-// no owner: then any Workspace that names it counts.
+// TestNeedsNoKeys checks that encrypted values are deleted like all others. An unreadable
+// LogicalCluster has no known owner: any Workspace that names the cluster counts.
 func TestNeedsNoKeys(t *testing.T) {
 	its, workspace := move.Purge{Name: consumer}, kcptest.WorkspaceKey("consumer")
 	in := root(t, replace(itsSecret, opaque), replace(home(consumer), opaque))
@@ -220,8 +224,8 @@ func TestNeedsNoKeys(t *testing.T) {
 		"only a Workspace says that it is a child: it stays")
 }
 
-// TestMoveCopyEncrypted: an encrypted copy is encrypted for its new key, and never stored in the
-// clear.
+// TestMoveCopyEncrypted checks that an encrypted copy is encrypted for its new key, and never
+// stored as plaintext.
 func TestMoveCopyEncrypted(t *testing.T) {
 	ours, open := cipher(t, "aesgcm=b"), cipher(t, "identity", "aesgcm=b")
 	from := "/cache/secrets/customresources/root/" + kcptest.ClaimsProvider + "/default/sec"

@@ -26,7 +26,7 @@ func edited(t testing.TB, path string, edits ...edit) string {
 	})
 }
 
-// recorded is a recorded snapshot after edits.
+// recorded returns a recorded snapshot after edits.
 func recorded(t testing.TB, name string, edits ...edit) string {
 	t.Helper()
 	if path := kcptest.Recorded(t, name); len(edits) == 0 {
@@ -56,7 +56,7 @@ func putAll(kvs []etcdtest.KV, prefix string) edit {
 	}
 }
 
-// withShard adds the records of another shard, below a prefix of its own.
+// withShard adds the records of another shard, below a separate prefix.
 func withShard(t testing.TB, shard, prefix string) edit {
 	t.Helper()
 	return putAll(dumped(t, shard, func(key []byte) bool { return bytes.HasPrefix(key, []byte("/registry/")) }), prefix)
@@ -76,7 +76,7 @@ func drop(keys ...string) edit {
 	}
 }
 
-// dropAll deletes all keys that are meant.
+// dropAll deletes all keys for which meant is true.
 func dropAll(meant func(key []byte) bool) edit {
 	return func(t testing.TB, client *clientv3.Client) {
 		r, err := client.Get(context.Background(), "/", clientv3.WithPrefix(), clientv3.WithKeysOnly())

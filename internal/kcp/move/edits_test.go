@@ -17,18 +17,19 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestShardHash: as a real kcp has written it in the recorded Workspaces.
+// TestShardHash compares with the recorded Workspaces of a real kcp.
 func TestShardHash(t *testing.T) {
 	require.Equal(t, "1pfxsevk", shardHash("root"))
 	require.Equal(t, "2e1tfbst", shardHash("shard-1"))
 }
 
-// TestShardHashZero: a name whose sum begins with a zero byte has a zero in front.
+// TestShardHashZero checks that the hash has a leading zero if the sum of the name begins with a
+// zero byte.
 func TestShardHashZero(t *testing.T) {
 	require.Equal(t, byte('0'), shardHash("s-83")[0])
 }
 
-// TestMoveWorkspace: three texts change, and nothing else.
+// TestMoveWorkspace checks that three texts change, and nothing else.
 func TestMoveWorkspace(t *testing.T) {
 	const before = `{"kind":"Workspace" ,"metadata":{"annotations":{"core.kcp.io/shard":"root",` +
 		`"internal.tenancy.kcp.io/shard":"1pfxsevk","<":"&"},` +
@@ -72,7 +73,7 @@ func TestDropMigrating(t *testing.T) {
 	require.Equal(t, `{"metadata":{"annotations":{"a":"b","z":"1"}}}`, string(got))
 }
 
-// TestCopyFor: the annotation gets another value where a copy has it, and nothing else changes.
+// TestCopyFor checks that only the annotation of a copy changes, if present.
 func TestCopyFor(t *testing.T) {
 	for before, after := range map[string]string{
 		`{"z":1,"metadata":{"name":"\u0061","annotations":{"b":"<","kcp.io/shard":"root","a":"\u003c"}},"a":[1 ,2]}` +
@@ -103,8 +104,8 @@ func TestCopyFor(t *testing.T) {
 	}
 }
 
-// FuzzMoveWorkspace: whatever the text, the edit fails or changes three fields and no other, and
-// once.
+// FuzzMoveWorkspace checks for any text that the edit fails or changes exactly three fields, once
+// each.
 func FuzzMoveWorkspace(f *testing.F) {
 	for _, seed := range []string{
 		`{"metadata":{"annotations":{"core.kcp.io/shard":"root","internal.tenancy.kcp.io/shard":"1pfxsevk"},` +
@@ -136,7 +137,7 @@ func FuzzMoveWorkspace(f *testing.F) {
 	})
 }
 
-// inner is an object in another, made where it is missing.
+// inner returns an object in another, created if missing.
 func inner(in map[string]any, name string) map[string]any {
 	out, ok := in[name].(map[string]any)
 	if !ok {
@@ -146,7 +147,7 @@ func inner(in map[string]any, name string) map[string]any {
 	return out
 }
 
-// TestExtractNames: what is too long for a name, and what is no part of a path.
+// TestExtractNames checks names that are too long or cannot be a segment of a key.
 func TestExtractNames(t *testing.T) {
 	for name, ok := range map[string]bool{"": false, "a": true, "a/b": false, "a\nb": false, "\xff": false,
 		strings.Repeat("a", 254): false} {
@@ -155,7 +156,7 @@ func TestExtractNames(t *testing.T) {
 	require.True(t, kcp.IsSystem("system:shard") && isName("system:shard"))
 }
 
-// forgetting is a purge that forgets, before it writes, that the records of a place are to go.
+// forgetting is a purge that drops a place from the selection before the write.
 type forgetting struct {
 	*Purge
 	of Place
@@ -170,8 +171,7 @@ func (f forgetting) Plan(ctx context.Context, v *transform.View) error {
 	return err
 }
 
-// TestScrubProved: the proof of a scrub does not ask the purge what it took for the logical
-// cluster's.
+// TestScrubProved checks that the proof of a scrub does not rely on the selection of the purge.
 func TestScrubProved(t *testing.T) {
 	in := filepath.Join(t.TempDir(), "purged.db")
 	_, err := transform.Run(context.Background(),
@@ -188,7 +188,7 @@ func TestScrubProved(t *testing.T) {
 	}
 }
 
-// TestVerifyRegion: a Workspace keeps its region, or names that of the shard.
+// TestVerifyRegion checks that a Workspace keeps its region, or gets the region of the shard.
 func TestVerifyRegion(t *testing.T) {
 	was := []byte(
 		`{"metadata":{"annotations":{"core.kcp.io/shard":"root","internal.tenancy.kcp.io/shard":"x"},` +

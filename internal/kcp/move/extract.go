@@ -56,14 +56,14 @@ it is until kcp purge deletes the logical cluster there.`,
 	},
 }
 
-// Extract writes an archive of one logical cluster, and of its children with WithChildren. Values
-// are those of the shard, byte for byte.
+// Extract writes an archive of one logical cluster, and with WithChildren of its children. Values
+// are equal to the shard's, byte for byte.
 type Extract struct {
 	Name         string   // of the logical cluster
 	Archive      string   // path of the output, for the steps of the report
-	AsShard      string   // the shard's own name; "": what it calls itself
-	WithChildren bool     // take along the logical clusters below it that live on the same shard, however deep
-	Prefixes     []string // of the shard, where the file holds several
+	AsShard      string   // the shard's own name; "": the name in the file
+	WithChildren bool     // include all descendants that live on the same shard
+	Prefixes     []string // of the shard, if the file has several
 }
 
 // Plan counts the records of the archive. A dry run finds all problems of a run.
@@ -116,20 +116,20 @@ type extraction struct {
 	index     *Index
 	shard     *kcp.Shard
 	shardName string
-	chosen    map[string]*kcp.Cluster // that the archive takes, by name
+	chosen    map[string]*kcp.Cluster // logical clusters of the archive, by name
 	order     []*kcp.Cluster          // the same, parents before their children
-	// taken has the places of the archive's records, and of copies in a cache, which the archive
-	// does not take.
+	// taken has the places of the archive's records, and of their copies in a cache, which are not
+	// in the archive.
 	taken  *Selection
-	needs  map[string]need     // definitions that the archive takes, by their keys
+	needs  map[string]need     // definitions of the archive, by their keys
 	keys   [][]byte            // of the archive's records, in revision order
-	leases map[int64]int64     // TTL in seconds by id, of those that an archive can have
-	odd    map[string][]string // by key, what of a record its manifest does not say
+	leases map[int64]int64     // TTL in seconds by id, of leases that an archive can have
+	odd    map[string][]string // by key, the parts of a record that the manifest omits
 }
 
 func (e *extraction) find(ctx context.Context) (err error) {
 	reader := e.view.Reader()
-	if err := archive.Refuse(ctx, e.src); err != nil { // what it would say of its origin would not be true of any shard
+	if err := archive.Refuse(ctx, e.src); err != nil { // the manifest would name an origin that is not a shard
 		return err
 	}
 	if e.file, err = kcp.ReadChecked(ctx, reader); err != nil {
@@ -151,11 +151,11 @@ func (e *extraction) find(ctx context.Context) (err error) {
 	return e.findLeases(ctx)
 }
 
-// maxTTL is the longest lease that a server grants, in seconds (etcd server/lease/lessor.go,
+// maxTTL is the longest TTL that a server grants, in seconds (etcd server/lease/lessor.go,
 // MaxLeaseTTL).
 const maxTTL = 9_000_000_000
 
-// findLeases leaves out leases with a TTL that no server grants.
+// findLeases omits leases with a TTL that no server grants.
 func (e *extraction) findLeases(ctx context.Context) error {
 	all, err := e.src.Leases(ctx)
 	e.leases = maps.Clone(all)
@@ -163,13 +163,13 @@ func (e *extraction) findLeases(ctx context.Context) error {
 	return err
 }
 
-// choose takes a logical cluster, and with WithChildren all that belong to it.
+// choose adds a logical cluster, and with WithChildren all its descendants.
 func (e *extraction) choose(c *kcp.Cluster) error {
 	e.chosen[c.Name] = c
 	e.order = append(e.order, c)
 	e.taken.Places[Place{Prefix: e.shard.Prefix, Cluster: c.Name}] = true
 	if _, err := e.index.AddCopies(e.taken, c.Name, e.shardName); err != nil ||
-		!e.WithChildren { // which a purge would take: they are no rest
+		!e.WithChildren { // a purge would delete these copies: they do not belong to the rest
 		return err
 	}
 	for _, child := range e.shard.Children(c.Name) {
@@ -241,7 +241,7 @@ func (e *extraction) steps(m *archive.Manifest) {
 	stepToStart(r)
 }
 
-// check reports reasons against an archive, and parts that it will not have.
+// check reports reasons against an archive, and parts missing from the archive.
 func (e *extraction) check() {
 	for _, c := range e.order {
 		if !isName(c.Name) {
@@ -295,7 +295,7 @@ func (e *extraction) checkCluster(c *kcp.Cluster) {
 	}
 }
 
-// leads returns the keys of the Workspaces of a logical cluster whose children are taken too.
+// leads returns the keys of the Workspaces of a logical cluster whose children are included too.
 func (e *extraction) leads(c *kcp.Cluster) map[string]bool {
 	keys := map[string]bool{}
 	if e.WithChildren && len(c.Problems) > 0 {
@@ -306,7 +306,7 @@ func (e *extraction) leads(c *kcp.Cluster) map[string]bool {
 	return keys
 }
 
-// checkChildren reports logical clusters behind Workspaces that the archive does not take.
+// checkChildren reports logical clusters of Workspaces that the archive does not include.
 func (e *extraction) checkChildren(c *kcp.Cluster) {
 	lying := workspacesIn(c)
 	for _, child := range e.shard.Children(c.Name) {
@@ -345,13 +345,13 @@ func (e *extraction) checkChildren(c *kcp.Cluster) {
 
 // checkUnreadable reports unreadable LogicalClusters, perhaps of children, that no Workspace names.
 func (e *extraction) checkUnreadable() {
-	if !e.WithChildren || e.shard.Unread(e.chosen[e.Name]).Code != nil { // the latter refuses
+	if !e.WithChildren || e.shard.Unread(e.chosen[e.Name]).Code != nil { // an unreadable root refuses the run
 		return
 	}
 	named := map[string]bool{}
 	for _, c := range e.order {
 		for _, w := range c.Workspaces {
-			named[w.Cluster] = true // and reported
+			named[w.Cluster] = true // reported already
 		}
 	}
 	for _, c := range e.shard.Clusters {

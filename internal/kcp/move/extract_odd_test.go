@@ -20,8 +20,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestExtractUnreadable: an unreadable value that tells nothing about needs is taken as stored.
-// With --with-children, unreadable records that may tell of children refuse or warn.
+// TestExtractUnreadable checks that an unreadable value without effect on needs is copied as
+// stored. With --with-children, unreadable records that may name children refuse or warn.
 func TestExtractUnreadable(t *testing.T) {
 	ca, workspace := configMaps+consumer+"/default/kube-root-ca.crt", workspaceKey(consumer, "child")
 	r := extract(t, root(t, replace(ca, opaque)), itself).written()
@@ -50,8 +50,8 @@ func TestExtractUnreadable(t *testing.T) {
 	}
 }
 
-// TestExtractWarns: a missing definition is listed, an unknown key stays, and a parent on another
-// shard is not in the file.
+// TestExtractWarns checks that a missing definition is listed, an unknown key stays, and a parent
+// on another shard is reported.
 func TestExtractWarns(t *testing.T) {
 	whole := extract(t, root(t), itself).written().Manifest
 	gone := whole.Definitions[0]
@@ -88,7 +88,7 @@ func TestExtractNoCluster(t *testing.T) {
 	extract(t, recorded(t, kcptest.Cache), itself).fails(kcp.ErrNoShard, "")
 }
 
-// TestExtractOutput: no file is written over, and a run that fails leaves none.
+// TestExtractOutput checks that no file is overwritten, and a failed run leaves no file.
 func TestExtractOutput(t *testing.T) {
 	in, folder := root(t), t.TempDir()
 	to := func(path string) option { return func(o *transform.Options) { o.Out = path } }
@@ -117,8 +117,8 @@ func TestExtractOutput(t *testing.T) {
 	require.Len(t, left, 2)
 }
 
-// TestExtractHostileNames: the manifest leaves out texts that it cannot have, and the record goes
-// as it is: one odd object does not make the backup of a tenant impossible.
+// TestExtractHostileNames checks that the manifest omits texts that it cannot have, and the record
+// is copied as stored: one odd object does not prevent the backup of a tenant.
 func TestExtractHostileNames(t *testing.T) {
 	lc, path := home(consumer), `"kcp.io/path":"root:consumer"`
 	binding := bindings + consumer + "/evil"
@@ -166,13 +166,14 @@ func TestExtractHostileNames(t *testing.T) {
 	require.Contains(t, r.codes(), "unknown-key")
 }
 
-// bound is a type that an APIBinding has bound.
+// bound returns a type bound by an APIBinding.
 func bound(group, resource, schema, version string) string {
 	return `{"group":"` + group + `","resource":"` + resource + `","schema":{` + schema + `},"storageVersions":["` +
 		version + `"]}`
 }
 
-// TestExtractUnlistable: a name that no manifest can list refuses, in a dry run too.
+// TestExtractUnlistable checks that a name that no manifest can list refuses the run, even a dry
+// run.
 func TestExtractUnlistable(t *testing.T) {
 	long := "/registry/example.dev/" + strings.Repeat("a", 5000) + "/customresources/" + other + "/a"
 	in := root(t, derive(home(child), home("3evil\x1b[2J")), put(long, `{"metadata":{"name":"a"}}`))

@@ -23,9 +23,9 @@ var (
 	family = move.Extract{Name: consumer, WithChildren: true}
 )
 
-// requireExactly requires that a real etcd serves from an archive what it serves from the shard,
-// revisions, leases and all: the records of some logical clusters, the definitions of the manifest,
-// and no other.
+// requireExactly requires that a real etcd restored from the archive has the records of the given
+// logical clusters and the definitions of the manifest, equal to the shard's including revisions
+// and leases, and no other records.
 func (r result) requireExactly(names ...string) {
 	r.t.Helper()
 	meant := func(key []byte) bool {
@@ -52,7 +52,7 @@ func (r result) requireExactly(names ...string) {
 	require.Equal(r.t, held, leases)
 }
 
-// TestExtractExactly: the archive has the 36 keys of consumer and the definitions that it binds,
+// TestExtractExactly checks that the archive has the 36 keys of consumer and its bound definitions,
 // and no key of the namespace with its name.
 func TestExtractExactly(t *testing.T) {
 	r := extract(t, root(t), itself).written()
@@ -83,7 +83,8 @@ func TestExtractExactly(t *testing.T) {
 	require.NoError(t, archive.Check(t.Context(), openFile(t, r.out), m))
 }
 
-// TestExtractIdentities: the identities of a logical cluster are those that it binds or exports.
+// TestExtractIdentities checks that the identities of a logical cluster are the bound and exported
+// identities.
 func TestExtractIdentities(t *testing.T) {
 	identity := func(m *archive.Manifest, hash string) archive.Identity {
 		at := slices.IndexFunc(m.Identities, func(i archive.Identity) bool { return i.Hash == hash })
@@ -102,8 +103,9 @@ func TestExtractIdentities(t *testing.T) {
 	require.Equal(t, exports, own.Exports)
 }
 
-// TestExtractChildren: however deep; those that live elsewhere are named. A LogicalCluster names
-// its parent; a Workspace, which any tenant may write, does not.
+// TestExtractChildren checks that descendants of any depth are included, and descendants on other
+// shards are named. A LogicalCluster names its parent; a Workspace, which any tenant may write,
+// does not.
 func TestExtractChildren(t *testing.T) {
 	r := extract(t, root(t), family).written()
 	require.Len(t, r.Manifest.Clusters, 2)
@@ -129,8 +131,8 @@ func TestExtractChildren(t *testing.T) {
 	require.Contains(t, r.reasons("child-elsewhere"), `"11iehthilu5atzgl" lives here, but says that it does not belong`)
 }
 
-// TestNamePrefix: a logical cluster whose name begins with this one's, or the other way round, is
-// neither extracted nor purged with it.
+// TestNamePrefix checks that a logical cluster whose name is the beginning of this name, or begins
+// with this name, is neither extracted nor purged.
 func TestNamePrefix(t *testing.T) {
 	longer, shorter := consumer+"x", consumer[:15]
 	var edits []edit
@@ -159,9 +161,9 @@ func TestExtractSystem(t *testing.T) {
 	}
 }
 
-// TestExtractOfSeveralStorages: neither the archive nor the digest of the other records of the
-// origin includes a cache in the same file. An unnamed shard needs --as-shard, since its copies in
-// the cache are found by that name.
+// TestExtractOfSeveralStorages checks that neither the archive nor the digest of the other records
+// of the origin includes a cache in the same file. An unnamed shard needs --as-shard, since the
+// name of the shard selects the copies in the cache.
 func TestExtractOfSeveralStorages(t *testing.T) {
 	purgeAll, exporter := allow("owner-points-here", "exports-in-cache"), move.Extract{Name: provider}
 	single := kcptest.Single(t)
@@ -193,7 +195,7 @@ func TestExtractOfSeveralStorages(t *testing.T) {
 	}
 }
 
-// TestExtractOfTwoShards: of two shards in one etcd one has to be named.
+// TestExtractOfTwoShards checks that the caller must name one of two shards in one etcd.
 func TestExtractOfTwoShards(t *testing.T) {
 	in, x := root(t, withShard(t, shard1(t), "/shard/shard-1")), move.Extract{Name: consumer1}
 	extract(t, in, itself).fails(kcp.ErrSeveralShards, "")
@@ -205,7 +207,8 @@ func TestExtractOfTwoShards(t *testing.T) {
 	require.NoError(t, archive.Check(t.Context(), openFile(t, r.out), r.Manifest))
 }
 
-// TestExtractTwice: the same input gives the same bytes; a dry run gives all but the file.
+// TestExtractTwice checks that the same input gives the same bytes; a dry run gives everything
+// except the file.
 func TestExtractTwice(t *testing.T) {
 	in := root(t)
 	before, err := os.ReadFile(in)
@@ -236,8 +239,8 @@ func TestExtractTwice(t *testing.T) {
 		"take it out here: etcdshift kcp purge "+consumer+" "+in+" ORIGIN-OUT --to-shard NEW-SHARD")
 }
 
-// TestExtractLeases: an Event keeps its lease and the TTL of that. A record whose lease is missing
-// on the shard keeps its number, and the archive says that it has no TTL.
+// TestExtractLeases checks that an Event keeps its lease and TTL. A record with a missing lease
+// keeps the lease ID, and the archive has no TTL for the lease.
 func TestExtractLeases(t *testing.T) {
 	r := extract(t, root(t), itself).written()
 	granted, kept := leasesOf(t, r.in), leasesOf(t, r.out)
@@ -255,7 +258,7 @@ func TestExtractLeases(t *testing.T) {
 	require.Equal(t, r.Manifest, m)
 }
 
-// TestExtractOfHistory: no overwritten value and no deleted record is in the archive.
+// TestExtractOfHistory checks that the archive has no overwritten value and no deleted record.
 func TestExtractOfHistory(t *testing.T) {
 	old := valueIn(t, root(t), itsSettings)
 	in := root(t, swap(itsSettings, "1", "2"), drop(configMaps+consumer+"/team-a/settings"), put(itsSettings+"2", "x"),

@@ -36,8 +36,8 @@ func build(t testing.TB, content snapshot.Content) string {
 	return out
 }
 
-// rebuilt is a file with the live records of another as change leaves them, with other leases where
-// relet says so, and the notes that are made of them.
+// rebuilt returns a file with the live records of path, changed by change, with the leases changed
+// by relet, and with the notes for these records.
 func rebuilt(t testing.TB, path string, change func(rec *snapshot.Record), relet func(leases map[int64]int64),
 	notes func(records []*snapshot.Record, leases map[int64]int64) map[string][]byte,
 ) string {
@@ -65,7 +65,7 @@ func rebuilt(t testing.TB, path string, change func(rec *snapshot.Record), relet
 	return build(t, content)
 }
 
-// reforged is an archive whose records change has changed, and whose manifest says so.
+// reforged returns an archive with records changed by change and a matching manifest.
 func reforged(t testing.TB, path string, change func(rec *snapshot.Record)) string {
 	t.Helper()
 	m := manifestOf(t, path)
@@ -103,7 +103,7 @@ func with(key, value string) func(rec *snapshot.Record) {
 	}
 }
 
-// withLease has the record of a key name a lease.
+// withLease sets the lease of the record of one key.
 func withLease(key string, lease int64) func(rec *snapshot.Record) {
 	return func(rec *snapshot.Record) {
 		if string(rec.Key) == key {
@@ -112,8 +112,8 @@ func withLease(key string, lease int64) func(rec *snapshot.Record) {
 	}
 }
 
-// forged is an archive that passes archive.Check: one record, and a manifest that may say anything
-// about it.
+// forged returns an archive that passes archive.Check: one record, and a manifest with any
+// statement about the record.
 func forged(
 	t *testing.T, key string, of archive.Resource, cluster string, definition *archive.Definition,
 ) *snapshot.Snapshot {
@@ -146,8 +146,8 @@ func forged(
 	return s
 }
 
-// TestOpenChecked: a manifest cannot pass a record off as another's, or as another type's, even if
-// its sums add up.
+// TestOpenChecked checks that a manifest cannot assign a record to another logical cluster or type,
+// even with matching sums.
 func TestOpenChecked(t *testing.T) {
 	id, crd := kcptest.ExampleDev, "/apiextensions.k8s.io/customresourcedefinitions/"
 	settings := archive.Resource{Resource: "configmaps", Dir: "/core/configmaps/" + consumer + "/"}
@@ -193,8 +193,8 @@ func TestOpenChecked(t *testing.T) {
 	require.ErrorIs(t, err, archive.ErrNotArchive)
 }
 
-// TestImportTakesNobodyAlong: another tenant's record that names a missing lease stays as it is,
-// whatever the ID of the archive's lease; the proof finds an output where it would expire.
+// TestImportTakesNobodyAlong checks that another tenant's record with a missing lease stays, for
+// any ID of the archive's lease; the proof finds an output in which the record would expire.
 func TestImportTakesNobodyAlong(t *testing.T) {
 	from := archiveOf(t, root(t))
 	var gone int64
@@ -210,8 +210,8 @@ func TestImportTakesNobodyAlong(t *testing.T) {
 	requireProof(t, from, shard, move.Import{}, map[string]string{"theirs would expire": wrong})
 }
 
-// TestImportTellsWhatCannotBeRead: unreadable records come as they are, with a warning; built-in
-// types and the logical cluster's own definitions are among them.
+// TestImportTellsWhatCannotBeRead checks that unreadable records are copied as stored, with a
+// warning, including built-in types and the logical cluster's own definitions.
 func TestImportTellsWhatCannotBeRead(t *testing.T) {
 	gizmos := definitions + consumer + "/gizmos.crd.example.org"
 	from := archiveOf(t, root(t))

@@ -47,7 +47,7 @@ const (
 	opaque = "k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef"
 )
 
-// home is the key of a LogicalCluster.
+// home returns the key of a LogicalCluster.
 func home(name string) string { return kcptest.LogicalClusterKey(name) }
 
 func workspaceKey(parent, name string) string {
@@ -61,7 +61,7 @@ func allow(codes ...string) option {
 	return func(o *transform.Options) { o.Allow = append(o.Allow, codes...) }
 }
 
-// allowAll allows all that a command lets anyone allow.
+// allowAll allows all allowable codes of a command.
 func allowAll(spec transform.Spec) option { return allow(finding.Allowable(spec.Codes)...) }
 
 func under(prefixes ...string) option { return func(o *transform.Options) { o.Prefixes = prefixes } }
@@ -72,7 +72,7 @@ func encrypting(by transform.Encrypter) option {
 
 func dryRun(o *transform.Options) { o.DryRun = true }
 
-// result is a run of a command.
+// result is the result of a run.
 type result struct {
 	t       testing.TB
 	in, out string
@@ -108,7 +108,7 @@ func purge(t testing.TB, in string, p move.Purge, options ...option) result {
 	})
 }
 
-// importInto imports an archive, which archive.OpenChecked takes.
+// importInto imports an archive that passes archive.OpenChecked.
 func importInto(t testing.TB, from, in string, i move.Import, options ...option) result {
 	t.Helper()
 	return run(t, in, options, func(o transform.Options) transform.Transform {
@@ -128,7 +128,7 @@ func putBack(t testing.TB, from, in string, p move.PutBack, options ...option) r
 	})
 }
 
-// archiveOf is an archive of consumer; purgeOf is a shard without a logical cluster.
+// archiveOf returns an archive of consumer; purgeOf returns a shard without a logical cluster.
 func archiveOf(t testing.TB, shard string, options ...option) string {
 	t.Helper()
 	return extract(t, shard, move.Extract{Name: consumer}, options...).written().out
@@ -153,7 +153,8 @@ func (r result) unchanged() result {
 	return r
 }
 
-// refused requires that the run was refused, for this code among others, and returns its problems.
+// refused requires that the run was refused with this code, perhaps among others, and returns its
+// problems.
 func (r result) refused(code string) []finding.Finding {
 	r.t.Helper()
 	require.ErrorIs(r.t, r.err, transform.ErrRefused, "%+v", r.Problems)
@@ -162,7 +163,7 @@ func (r result) refused(code string) []finding.Finding {
 	return r.of(code)
 }
 
-// fails requires an error, and that no file was written.
+// fails requires an error and no output file.
 func (r result) fails(is error, says string) {
 	r.t.Helper()
 	require.ErrorIs(r.t, r.err, is)
@@ -170,7 +171,7 @@ func (r result) fails(is error, says string) {
 	require.NoFileExists(r.t, r.out)
 }
 
-// codes are the codes of the problems, each once.
+// codes returns the codes of the problems, each once.
 func (r result) codes() []string {
 	found := []string{}
 	for _, p := range r.Problems {
@@ -197,14 +198,14 @@ func (r result) reasons(code string) string {
 	return strings.Join(all, "\n")
 }
 
-// requireNoneSkipped requires that nothing was left out of what was allowed.
+// requireNoneSkipped requires that no allowed problem skipped a record.
 func (r result) requireNoneSkipped() {
 	r.t.Helper()
 	left, _ := r.Errors()
 	require.Zero(r.t, left)
 }
 
-// requireSteps requires for each of texts a step with all its words, which "…" separates.
+// requireSteps requires for each text a step with all words of the text, separated by "…".
 func (r result) requireSteps(texts ...string) {
 	r.t.Helper()
 	for _, text := range texts {
@@ -226,7 +227,7 @@ func (r result) hasStep(text string) bool {
 	})
 }
 
-// value is the stored value of a key in the output.
+// value returns the stored value of a key in the output.
 func (r result) value(key string) string {
 	r.t.Helper()
 	return valueIn(r.t, r.out, key)
@@ -240,8 +241,8 @@ func valueIn(t testing.TB, path, key string) string {
 	return string(rec.Value)
 }
 
-// arrived is what a real etcd restored from the output has and the input has not; all else of the
-// input is the same, but for changed keys.
+// arrived returns the records that a real etcd has with the output and not with the input; all
+// other records of the input must be equal, except changed keys.
 func (r result) arrived(changed ...string) (came []etcdtest.KV, leases map[int64]int64) {
 	r.t.Helper()
 	before, _ := kcptest.Dump(r.t, r.in)
@@ -264,8 +265,8 @@ func (r result) arrived(changed ...string) (came []etcdtest.KV, leases map[int64
 	return came, leases
 }
 
-// requireGone requires that a real etcd serves from the output what it serves from the input,
-// revisions, leases and all, but for some keys, and returns how many those are.
+// requireGone requires that a real etcd has the same records with the output as with the input,
+// including revisions and leases, except some keys, and returns the number of these keys.
 func (r result) requireGone(gone func(key []byte) bool) int {
 	r.t.Helper()
 	before, leasesBefore := kcptest.Dump(r.t, r.in)
@@ -285,14 +286,14 @@ func byKey(kvs []etcdtest.KV) map[string]etcdtest.KV {
 	return all
 }
 
-// dumped is what a restored etcd has of the keys that are meant.
+// dumped returns the records of a restored etcd for which meant is true.
 func dumped(t testing.TB, path string, meant func(key []byte) bool) []etcdtest.KV {
 	t.Helper()
 	kvs, _ := kcptest.Dump(t, path)
 	return slices.DeleteFunc(kvs, func(kv etcdtest.KV) bool { return !meant(kv.Key) })
 }
 
-// clusterOf is the logical cluster of a key of a shard below /registry.
+// clusterOf returns the logical cluster of a key of a shard below /registry.
 func clusterOf(key []byte) string {
 	k, err := keys.KCPShard{Prefix: "/registry"}.Parse(key)
 	if err != nil {
@@ -301,7 +302,7 @@ func clusterOf(key []byte) string {
 	return k.Cluster
 }
 
-// ofCluster and copyOf name the keys of a logical cluster, and of its copies from a shard.
+// ofCluster and copyOf select the keys of a logical cluster, and of its copies from a shard.
 func ofCluster(names ...string) func(key []byte) bool {
 	return func(key []byte) bool { return slices.Contains(names, clusterOf(key)) }
 }
@@ -315,7 +316,7 @@ func copyOf(shard, cluster string) func(key []byte) bool {
 
 func inCache(key []byte) bool { return bytes.HasPrefix(key, []byte("/cache/")) }
 
-// eitherOf names the keys that one of several functions names.
+// eitherOf selects the keys that at least one of several functions selects.
 func eitherOf(all ...func(key []byte) bool) func(key []byte) bool {
 	return func(key []byte) bool {
 		return slices.ContainsFunc(all, func(of func([]byte) bool) bool { return of(key) })
@@ -339,7 +340,7 @@ func read(t testing.TB, path string) *inspect.Reader {
 	return inspect.NewReader(openFile(t, path), nil)
 }
 
-// leasesOf are the TTLs of the leases of a file, by ID.
+// leasesOf returns the TTLs of the leases of a file, by ID.
 func leasesOf(t testing.TB, path string) map[int64]int64 {
 	t.Helper()
 	leases, err := openFile(t, path).Leases(context.Background())

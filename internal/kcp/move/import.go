@@ -116,7 +116,7 @@ func readCache(ctx context.Context, a *transform.Args) (f *kcp.File, err error) 
 	}
 	err = o.Read(ctx, func() error {
 		if f, err = kcp.Read(ctx, o.Reader); err == nil && len(f.Caches) == 0 {
-			_, err = f.Cache(nil) // says what it is instead
+			_, err = f.Cache(nil) // the error describes the contents of the file
 		}
 		return err
 	})
@@ -135,7 +135,7 @@ func importCodes() []*finding.Code {
 	}
 }
 
-// importCodeOf is a code of another package as an import reports it.
+// importCodeOf returns an import's form of a code of another package.
 func importCodeOf(c *finding.Code) *finding.Code { return finding.Named(importCodes(), c.Name) }
 
 // The codes that only an import reports.
@@ -152,28 +152,28 @@ var (
 	codeLivesNowhere      = finding.Lookup("lives-nowhere")
 )
 
-// Import brings the logical clusters of an archive into a shard.
+// Import adds the logical clusters of an archive to a shard.
 type Import struct {
 	Archive   *snapshot.Snapshot // stays open while the Import is in use
-	Manifest  *archive.Manifest  // of Archive, which archive.Check found to be as it was made
+	Manifest  *archive.Manifest  // of Archive; archive.Check must have passed
 	Decrypter inspect.Decrypter  // decrypts Archive; nil without a configuration
-	AsShard   string             // the shard's own name; "": what it calls itself
-	FixOwner  bool               // LogicalCluster and Workspace name this shard and its region at once
-	Prefixes  []string           // of the shard's storage, where its file has several
-	Cache     *kcp.File          // of the cache server, where that has a file of its own; nil for none
+	AsShard   string             // the shard's own name; "": the name in the file
+	FixOwner  bool               // set this shard and its region in LogicalCluster and Workspace
+	Prefixes  []string           // of the shard's storage, if the file has several
+	Cache     *kcp.File          // of the cache server, if in a separate file; nil for none
 }
 
 var (
 	// ErrNoLogicalCluster is returned for an archive without the LogicalCluster of a logical
-	// cluster: etcdshift makes none.
+	// cluster: etcdshift never writes such an archive.
 	ErrNoLogicalCluster = errors.New("the archive has no LogicalCluster")
-	// ErrNoName is returned where the name of the shard has to be written, and neither its file nor
-	// an option has it.
+	// ErrNoName is returned if the name of the shard has to be written, and neither its file nor an
+	// option has the name.
 	ErrNoName = errors.New("the file does not say what this shard is called")
 )
 
 // Plan stages the bound definitions that the shard lacks, the records in the order of their
-// revisions, then the Workspaces that lead to them.
+// revisions, then their Workspaces.
 func (i *Import) Plan(ctx context.Context, v *transform.View) error {
 	return i.Archive.Guard(func() error {
 		run, err := i.read(ctx, v)
@@ -188,13 +188,13 @@ type importing struct {
 	*carrier
 	options    *Import
 	incoming   []*kcp.Cluster  // by name
-	coming     map[string]bool // their names
+	coming     map[string]bool // names of incoming
 	edits      map[string]edit // by key in the archive
-	unread     map[string]bool // keys in the archive of unreadable objects that describe its needs
+	unread     map[string]bool // keys in the archive of unreadable objects that describe needs of incoming
 	wanted     wants
 	moved      []func() error // changes of Workspaces
 	workspaces *Index         // of the file and of the archive
-	ownerSteps int            // to be said of Workspaces
+	ownerSteps int            // number of steps about Workspaces
 }
 
 func (o *Import) read(ctx context.Context, v *transform.View) (*importing, error) {
@@ -238,7 +238,7 @@ func (o *Import) read(ctx context.Context, v *transform.View) (*importing, error
 func (i *importing) plan(ctx context.Context) error {
 	i.checkClusters()
 	for _, d := range i.from.shard.Definitions {
-		if i.wanted[d.Name] == nil && len(i.unread) == 0 { // etcdshift makes no such archive
+		if i.wanted[d.Name] == nil && len(i.unread) == 0 { // etcdshift writes no such archive
 			i.raise(string(i.definitionKey(d.Name)), codeDefinitionDiffers,
 				"no APIBinding of the archive names this definition, and it stays out")
 		}
@@ -262,7 +262,7 @@ func (i *importing) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, change := range i.moved { // after the records of the logical clusters that they lead to
+	for _, change := range i.moved { // after the records of their logical clusters
 		if err := change(); err != nil {
 			return err
 		}
@@ -293,20 +293,20 @@ func (i *importing) checkClusters() {
 	}
 }
 
-// checkProblem reports a problem of a record in the archive. Without a hidden one the needs of a
-// logical cluster are not known.
+// checkProblem reports a problem of a record in the archive. A hidden record could describe needs
+// of a logical cluster: such a problem always refuses the run.
 func (i *importing) checkProblem(p finding.Finding, hidden bool) {
 	switch {
 	case hidden:
 		i.unread[p.Key] = true
 		i.refuse(i.to.Prefix+p.Key[len(i.from.layout.Prefix):], importCodeOf(p.Code),
 			"in the archive: it tells what the logical cluster needs: %s", p.Reason)
-	case p.Code != kcp.CodeEncrypted: // which is reported when the record is to be written
+	case p.Code != kcp.CodeEncrypted: // reported when the record is written
 		i.note(p.Key, importCodeOf(p.Code), "in the archive: %s", p.Reason)
 	}
 }
 
-// checkNeeds reports identities that the logical clusters rely on and the destination lacks.
+// checkNeeds reports identities that the logical clusters depend on and the destination lacks.
 func (i *importing) checkNeeds() {
 	types := map[string][]string{}
 	for _, c := range i.incoming {

@@ -12,7 +12,7 @@ import (
 )
 
 // planOwners plans changes of LogicalClusters and Workspaces. Without changes, kcp corrects both
-// when the shard runs. It leaves a LogicalCluster that names the right shard (kcp
+// when the shard runs. But kcp ignores a LogicalCluster that names the right shard (kcp
 // logicalcluster_reconcile_shard.go): both are changed, or neither.
 func (i *importing) planOwners(ctx context.Context) error {
 	for _, c := range i.incoming {
@@ -33,7 +33,7 @@ func (i *importing) planOwners(ctx context.Context) error {
 	return nil
 }
 
-// addEdit adds an edit to those of a record of the archive.
+// addEdit appends an edit to the edits of a record of the archive.
 func (i *importing) addEdit(key string, next edit) {
 	before := i.edits[key]
 	if before == nil {
@@ -49,13 +49,13 @@ func (i *importing) addEdit(key string, next edit) {
 	}
 }
 
-// ownerOf finds the owner in the archive, if its logical cluster is imported too, else in the file.
-// It returns nil where neither has it, or another of the same name.
+// ownerOf finds the owning Workspace: in the archive if its logical cluster is imported too, else
+// in the file. nil if the Workspace is missing or another one of the same name.
 func (i *importing) ownerOf(c *kcp.Cluster) *Link {
 	if c.Owner == nil {
 		return nil
 	}
-	own := i.dest.shard.WorkspaceIdentity // a foreign type may have the name of Workspaces, not their identity
+	own := i.dest.shard.WorkspaceIdentity // a foreign type may have the name of Workspaces, but not their identity
 	for _, w := range i.workspaces.WorkspacesAt(c.Owner.Cluster, c.Owner.Name) {
 		inArchive := w.Shard == i.from.shard
 		if inArchive == i.comes(c.Owner.Cluster) && w.UID == c.Owner.UID && w.Cluster == c.Name &&
@@ -66,14 +66,14 @@ func (i *importing) ownerOf(c *kcp.Cluster) *Link {
 	return nil
 }
 
-// leaveOwner adds steps about owners that kcp corrects, and warns about others.
+// leaveOwner adds steps about owners that kcp corrects, and warns about other owners.
 func (i *importing) leaveOwner(c *kcp.Cluster) {
 	if c.Owner == nil {
 		return
 	}
 	w, name := i.ownerOf(c), i.dest.name
 	switch {
-	case name != "" && w != nil && w.ShardName == name: // it says so already
+	case name != "" && w != nil && w.ShardName == name: // the Workspace names this shard already
 	case name != "" && c.ShardName == name:
 		where := "its Workspace is in neither file; see there that it says so too"
 		if w != nil {
@@ -122,7 +122,7 @@ func (i *importing) fixOwner(ctx context.Context, c *kcp.Cluster, key string) er
 	return err
 }
 
-// regionFor is the region of the destination for a Workspace; "" to leave its label.
+// regionFor returns the region of the destination for a Workspace; "" to keep the label.
 func (i *importing) regionFor(c *kcp.Cluster, w *Link) string {
 	here := i.dest.registered()
 	switch {
@@ -141,7 +141,7 @@ func (i *importing) regionFor(c *kcp.Cluster, w *Link) string {
 	return ""
 }
 
-// steps adds the remaining steps by hand, before those of planOwners.
+// steps adds the remaining manual steps, before the steps of planOwners.
 func (i *importing) steps(r *transform.Report) {
 	later := r.Steps
 	r.Steps = nil
@@ -160,7 +160,7 @@ func (i *importing) steps(r *transform.Report) {
 	}
 }
 
-// stepsOfOrigin adds the other half of a move.
+// stepsOfOrigin adds the steps for the origin's half of a move.
 func (i *importing) stepsOfOrigin(r *transform.Report) {
 	m, copied := i.options.Manifest, i.options.Manifest.Names()
 	purge, origin := "etcdshift kcp purge "+transform.ShellWord(m.Name)+" ORIGIN ORIGIN-OUT", "the origin"
@@ -183,7 +183,7 @@ func (i *importing) stepsOfOrigin(r *transform.Report) {
 	stepToVerify(r, i.options.Archive.Path(), "OUT", true)
 }
 
-// cachesHere tells whether a cache in this file has the origin's copies of what is imported.
+// cachesHere reports whether a cache in this file has the origin's copies of imported clusters.
 func (i *importing) cachesHere(origin string) bool {
 	for _, copied := range i.dest.file.Copies() {
 		if copied.Shard == origin && i.comes(copied.Cluster) {
@@ -202,7 +202,7 @@ func (i *importing) ownerStep(format string, args ...any) {
 	}
 }
 
-// stepOfRegion is for the label that kcp sets once and never changes.
+// stepOfRegion adds a step for the region label, which kcp sets once and never changes.
 func (i *importing) stepOfRegion(c *kcp.Cluster, w *Link) {
 	here, region := i.dest.registered(), "REGION"
 	if here != nil {
@@ -215,7 +215,7 @@ func (i *importing) stepOfRegion(c *kcp.Cluster, w *Link) {
 		c.Owner.Name, c.Owner.Cluster, i.kubectl(c, "label --overwrite", transform.ShellWord("region="+region)))
 }
 
-// kubectl is a command about the Workspace of a logical cluster.
+// kubectl returns a command about the Workspace of a logical cluster.
 func (i *importing) kubectl(c *kcp.Cluster, verb, rest string) string {
 	server := "https://FRONT-PROXY"
 	if here := i.dest.registered(); here != nil && here.ExternalURL != "" {

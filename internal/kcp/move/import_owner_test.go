@@ -22,7 +22,7 @@ func recordedCache(t testing.TB) *kcp.File {
 	return f
 }
 
-// purgedRoot is root without consumer, and the archive of that.
+// purgedRoot returns root without consumer, and an archive of consumer.
 func purgedRoot(t testing.TB) (from, shard string) {
 	t.Helper()
 	return archiveOf(t, root(t)), root(t, dropAll(ofCluster(consumer)))
@@ -30,8 +30,8 @@ func purgedRoot(t testing.TB) (from, shard string) {
 
 const onRoot, onShard1 = `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`
 
-// TestImportLeavesOwner: without --fix-owner nothing is changed, since kcp corrects values that
-// name another shard; steps say what to look at.
+// TestImportLeavesOwner checks that without --fix-owner the owner values stay, since kcp corrects
+// values with another shard; steps name the values to check.
 func TestImportLeavesOwner(t *testing.T) {
 	from := archiveOf(t, root(t))
 	a := importInto(t, from, shard1(t), move.Import{Cache: recordedCache(t)}).written()
@@ -46,8 +46,8 @@ func TestImportLeavesOwner(t *testing.T) {
 	a.requireSteps("kubectl --server https://FRONT-PROXY/clusters/root label…region=REGION")
 }
 
-// TestImportOwnerNotHealed: kcp takes a LogicalCluster that names the right shard for settled,
-// whatever its Workspace says.
+// TestImportOwnerNotHealed checks the warning for a LogicalCluster that names the right shard: kcp
+// then ignores its Workspace.
 func TestImportOwnerNotHealed(t *testing.T) {
 	from, shard := purgedRoot(t)
 	a := importInto(t, from, shard, move.Import{}).written()
@@ -68,7 +68,7 @@ func TestImportOwnerNotHealed(t *testing.T) {
 	a.requireNoStep("kcp has it say")
 }
 
-// TestFixOwner: LogicalCluster and Workspace name the new shard and its region at once; no other
+// TestFixOwner checks that LogicalCluster and Workspace name the new shard and its region; no other
 // byte changes.
 func TestFixOwner(t *testing.T) {
 	from, shard := purgedRoot(t)
@@ -88,7 +88,8 @@ func TestFixOwner(t *testing.T) {
 	}
 }
 
-// TestFixOwnerOfChild: a parent that comes along has the Workspace of the child in the archive.
+// TestFixOwnerOfChild checks that the Workspace of a child is changed in the archive if the parent
+// is imported too.
 func TestFixOwnerOfChild(t *testing.T) {
 	origin, workspace := root(t), kcptest.WorkspaceKey("consumer")
 	from := extract(t, origin, move.Extract{Name: consumer, WithChildren: true}).written().out
@@ -108,7 +109,7 @@ func TestFixOwnerOfChild(t *testing.T) {
 	a.arrived(workspace)
 }
 
-// alsoRoot is shard-1 with root's own logical cluster and the Workspace of consumer.
+// alsoRoot returns shard-1 with root's own logical cluster and the Workspace of consumer.
 func alsoRoot(t testing.TB, edits ...edit) string {
 	t.Helper()
 	origin := dumped(t, root(t), func(key []byte) bool {
@@ -117,8 +118,8 @@ func alsoRoot(t testing.TB, edits ...edit) string {
 	return shard1(t, append(edits, putAll(origin, ""))...)
 }
 
-// TestImportOwnerElsewhere: a Workspace that is in neither file, or is another of that name, cannot
-// be fixed.
+// TestImportOwnerElsewhere checks that a Workspace that is in neither file, or is another one of
+// the same name, cannot be fixed.
 func TestImportOwnerElsewhere(t *testing.T) {
 	from, shard := purgedRoot(t)
 	workspace, uid := kcptest.WorkspaceKey("consumer"), "cca45fce-d305-4471-ab7a-4500afb71a0"
@@ -131,8 +132,8 @@ func TestImportOwnerElsewhere(t *testing.T) {
 	}
 }
 
-// TestImportRegionUnknown: without the Shard object, or its label, the label of the Workspace
-// stays, and a warning says so if it has one.
+// TestImportRegionUnknown checks that without the Shard object or its label the label of the
+// Workspace stays, with a warning for an existing label.
 func TestImportRegionUnknown(t *testing.T) {
 	const shardObject = "/registry/core.kcp.io/shards/" +
 		"884102f8452eda7c0798bf3ce74f7fe7fed14b736c1a04fcd7267dd6fb162fe4/root/shard-1"
@@ -155,7 +156,8 @@ func TestImportRegionUnknown(t *testing.T) {
 	require.NotContains(t, a.value(workspace), `"region":`)
 }
 
-// TestImportDropsMigrating: kcp serves a logical cluster again that a live migration had.
+// TestImportDropsMigrating checks that kcp can serve a logical cluster with an unfinished live
+// migration again.
 func TestImportDropsMigrating(t *testing.T) {
 	from := archiveOf(t, root(t, migrating(consumer)), allow("migrating"))
 	was := valueIn(t, root(t), home(consumer))
@@ -165,7 +167,7 @@ func TestImportDropsMigrating(t *testing.T) {
 	require.Equal(t, swapped(t, was, onRoot, onShard1), a.value(home(consumer)), "both edits")
 }
 
-// TestImportManyOwners: steps for hundreds of Workspaces are cut short.
+// TestImportManyOwners checks that steps for hundreds of Workspaces are truncated.
 func TestImportManyOwners(t *testing.T) {
 	x := move.Extract{Name: "root", WithChildren: true}
 	from := extract(t, kcptest.Many(t, 30), x, allowAll(move.ExtractSpec)).written().out

@@ -23,9 +23,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestImport: all records of consumer come to shard-1, byte for byte, the Event with a lease of the
-// same TTL; each is created at a revision of its own, in the order of the origin. The definitions
-// are there already, and all else stays.
+// TestImport checks that all records of consumer are added to shard-1, byte for byte, the Event
+// with a lease of the same TTL. Each record is created at its own revision, in the order of the
+// origin. The definitions exist already, and all other records stay.
 func TestImport(t *testing.T) {
 	origin := root(t)
 	a := importInto(t, archiveOf(t, origin), shard1(t), move.Import{}).written()
@@ -57,7 +57,8 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// TestImportReceipt: the receipt is the archive's, and the rest is all that the input has.
+// TestImportReceipt checks that the receipt has the archive's sums, and the rest is all of the
+// input.
 func TestImportReceipt(t *testing.T) {
 	from := archiveOf(t, root(t))
 	a := importInto(t, from, shard1(t), move.Import{}).written()
@@ -78,7 +79,7 @@ func TestImportReceipt(t *testing.T) {
 	require.NoFileExists(t, dry.out)
 }
 
-// TestImportDeterministic: two runs write the same bytes.
+// TestImportDeterministic checks that two runs write the same bytes.
 func TestImportDeterministic(t *testing.T) {
 	from := extract(t, root(t), move.Extract{Name: consumer, WithChildren: true}).written().out
 	one, two := importInto(t, from, shard1(t), move.Import{}).written(),
@@ -89,7 +90,7 @@ func TestImportDeterministic(t *testing.T) {
 	require.Len(t, dumped(t, one.out, ofCluster(consumer)), 36)
 }
 
-// TestImportPrefix: on a shard that stores below another prefix, the keys are below that.
+// TestImportPrefix checks that keys are written below the prefix of the shard.
 func TestImportPrefix(t *testing.T) {
 	a := importInto(t, archiveOf(t, root(t)), below(t, shard1(t), "/shard/one"), move.Import{}).written()
 	came, _ := a.arrived()
@@ -101,7 +102,7 @@ func TestImportPrefix(t *testing.T) {
 	}
 }
 
-// below is a shard's file with all keys below another prefix than /registry.
+// below returns a shard's file with all keys below another prefix than /registry.
 func below(t testing.TB, shard, prefix string) string {
 	t.Helper()
 	var script strings.Builder
@@ -115,7 +116,7 @@ func below(t testing.TB, shard, prefix string) string {
 	return etcdtest.Build(t, script.String())
 }
 
-// impostor is an import whose proof reads other files than its output.
+// impostor is an import whose proof reads other files instead of its output.
 type impostor struct {
 	*move.Import
 	t     *testing.T
@@ -140,7 +141,8 @@ func (i *impostor) Plan(ctx context.Context, v *transform.View) error {
 	return i.Import.Plan(ctx, v)
 }
 
-// requireProof requires that an import finds a fault in each of files, and none in its output.
+// requireProof requires that the proof of an import finds a fault in each of files, and none in the
+// output.
 func requireProof(t *testing.T, from, shard string, i move.Import, files map[string]string) {
 	t.Helper()
 	i.Archive, i.Manifest = openFile(t, from), manifestOf(t, from)
@@ -148,7 +150,7 @@ func requireProof(t *testing.T, from, shard string, i move.Import, files map[str
 	require.NotNil(t, r.Rest)
 }
 
-// TestImportProof: each fault of an output is found before it gets its name.
+// TestImportProof checks that each fault of an output is found before the output gets its name.
 func TestImportProof(t *testing.T) {
 	from, shard := purgedRoot(t)
 	fix := move.Import{FixOwner: true, AsShard: "shard-1"}
@@ -174,8 +176,8 @@ func TestImportProof(t *testing.T) {
 	requireProof(t, from, shard, fix, files)
 }
 
-// TestImportClusterExists: no key of the logical cluster may exist, not even an orphan; no code
-// allows it.
+// TestImportClusterExists checks that any existing key of the logical cluster, even an orphan,
+// refuses the import, with no code to allow it.
 func TestImportClusterExists(t *testing.T) {
 	const orphan = "/registry/pods/" + kcptest.ExampleDev + "/" + consumer + "/ns/p"
 	from := archiveOf(t, root(t))
@@ -209,8 +211,8 @@ func TestImportClusterExists(t *testing.T) {
 	}
 }
 
-// TestImportBringsDefinitions: a shard without the bound definitions gets them, first and byte for
-// byte.
+// TestImportBringsDefinitions checks that a shard without the bound definitions gets the
+// definitions, first and byte for byte.
 func TestImportBringsDefinitions(t *testing.T) {
 	from := archiveOf(t, root(t))
 	a := importInto(t, from, shard1(t, drop(widgetsDefinition)), move.Import{}).written()
@@ -227,8 +229,8 @@ func TestImportBringsDefinitions(t *testing.T) {
 	require.Empty(t, importInto(t, withoutIt, shard1(t), move.Import{}).written().Problems, "the shard has it")
 }
 
-// TestImportMergesStoredVersions: the shard's come first; nothing else of the definition changes.
-// A version that it does not list is left out, with a warning.
+// TestImportMergesStoredVersions checks that the shard's versions come first; nothing else of the
+// definition changes. An unlisted version is omitted, with a warning.
 func TestImportMergesStoredVersions(t *testing.T) {
 	const one, stored = `{"name":"v1","served":true,"storage":true}]`, `"storedVersions":["v1"]`
 	two := swap(widgetsDefinition, one,
@@ -252,8 +254,8 @@ func TestImportMergesStoredVersions(t *testing.T) {
 	require.Equal(t, transform.Changes{Created: 36}, a.Changes)
 }
 
-// TestImportKnownIdentity: the shard, its cache or an exporter that comes along may know an
-// identity.
+// TestImportKnownIdentity checks that an identity may be known to the shard, its cache or an
+// imported exporter.
 func TestImportKnownIdentity(t *testing.T) {
 	from, unbound := archiveOf(t, root(t)), drop(bindings+consumer1+"/example.dev")
 	importInto(t, from, shard1(t, unbound), move.Import{Cache: recordedCache(t)}).written()
@@ -269,7 +271,7 @@ func TestImportKnownIdentity(t *testing.T) {
 	require.Len(t, came, 36)
 }
 
-// TestImportFails: only a whole shard of kcp takes an archive, and only as one storage.
+// TestImportFails checks that only a whole shard of kcp, as one storage, accepts an archive.
 func TestImportFails(t *testing.T) {
 	from := archiveOf(t, root(t))
 	for _, c := range []struct {
@@ -301,8 +303,8 @@ func TestImportFails(t *testing.T) {
 	}).fails(move.ErrNoLogicalCluster, "")
 }
 
-// TestImportWarns: an unreadable record, and one that contradicts its key, come as they are; an
-// archive may have lost its digest.
+// TestImportWarns checks that an unreadable record, and a record that contradicts its key, are
+// copied as stored; the archive's file may lack its digest.
 func TestImportWarns(t *testing.T) {
 	origin := extract(t, root(t, put(itsGizmo, "{")), move.Extract{Name: consumer},
 		allowAll(move.ExtractSpec)).written().out

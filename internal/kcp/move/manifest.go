@@ -21,8 +21,8 @@ import (
 
 type need struct {
 	bound      kcp.Bound
-	binding    string          // key of an APIBinding that binds it
-	definition *kcp.Definition // nil where the shard does not have it
+	binding    string          // key of an APIBinding of the definition
+	definition *kcp.Definition // nil if the shard lacks the definition
 }
 
 // count makes the manifest, with all sums from one pass over the records.
@@ -52,7 +52,7 @@ func (e *extraction) count(ctx context.Context, origin snapshot.FileInfo) (*arch
 	return m, nil
 }
 
-// countRecord counts a record for the archive, the rest, or both: needed definitions stay.
+// countRecord counts a record for the archive, the rest, or both: needed definitions are in both.
 func (e *extraction) countRecord(rec *snapshot.Record, tally *archive.Tally, rest *archive.Rest) {
 	switch n, needed := e.needs[string(rec.Key)]; {
 	case e.mayTake(rec.Key) && e.taken.Has(rec.Key):
@@ -74,8 +74,8 @@ func (e *extraction) countRecord(rec *snapshot.Record, tally *archive.Tally, res
 	rest.Add(rec)
 }
 
-// mayTake reports whether a segment of a key names a logical cluster that is taken: most keys need
-// not be parsed.
+// mayTake reports whether a segment of a key names a logical cluster of the archive: most keys need
+// no parsing.
 func (e *extraction) mayTake(key []byte) bool {
 	for segment := range bytes.SplitSeq(key, []byte("/")) {
 		if e.chosen[string(segment)] != nil {
@@ -85,7 +85,7 @@ func (e *extraction) mayTake(key []byte) bool {
 	return false
 }
 
-// definitions returns the needed definitions that the shard has, and those that it lacks.
+// definitions returns the needed definitions that the shard has, and the missing definitions.
 func (e *extraction) definitions() (there, missing []archive.Definition) {
 	there, missing, e.needs = []archive.Definition{}, []archive.Definition{}, map[string]need{}
 	needs := e.bound()
@@ -103,7 +103,7 @@ func (e *extraction) definitions() (there, missing []archive.Definition) {
 			continue
 		}
 		if e.taken.Has([]byte(n.definition.Key)) {
-			continue // as a record of a logical cluster
+			continue // included as a record of a logical cluster
 		}
 		if n.definition.Problem != "" {
 			e.note(n.definition.Key, codeUndecodable, "it is taken as it is stored: %s", n.definition.Problem)
@@ -164,7 +164,7 @@ type relied struct {
 	all map[string]*archive.Identity // by hash
 }
 
-// of returns the identity of a hash; for no hash, one that is not listed.
+// of returns the identity of a hash; without a hash, an identity that is not listed.
 func (g relied) of(key, hash string) *archive.Identity {
 	if hash != "" && !archive.IsHash(hash) {
 		g.leaveOut(key, "an identity")
@@ -205,21 +205,21 @@ func (g relied) list() []archive.Identity {
 	return out
 }
 
-// maxName is the length of the longest name that an API server takes (k8s.io/apimachinery
-// validation, DNS subdomain).
+// maxName is the length limit of a name in an API server (k8s.io/apimachinery validation, DNS
+// subdomain).
 const maxName = 253
 
-// isName tells whether a manifest can list s as a name.
+// isName reports whether a manifest can list s as a name.
 func isName(s string) bool {
 	return s != "" && len(s) <= maxName && !strings.Contains(s, "/") && archive.IsText(s)
 }
 
-// text returns s, a text of the record under key, or "" where a manifest cannot have it.
+// text returns s, a text of the record under key, or "" if a manifest cannot have s.
 func (e *extraction) text(key, what, s string) string {
 	return strings.Join(e.texts(key, what, []string{s}), "")
 }
 
-// texts returns those texts that a manifest can have.
+// texts returns the texts that a manifest can have.
 func (e *extraction) texts(key, what string, all []string) []string {
 	out := []string{} // a list is never null
 	for _, s := range all {
@@ -232,10 +232,10 @@ func (e *extraction) texts(key, what string, all []string) []string {
 	return out
 }
 
-// leaveOut remembers a text of the record under key that the manifest does not have.
+// leaveOut remembers a text of the record under key that the manifest omits.
 func (e *extraction) leaveOut(key, what string) { e.odd[key] = append(e.odd[key], what) }
 
-// checkOdd reports texts that the manifest does not have, once a record.
+// checkOdd reports texts that the manifest omits, once for each record.
 func (e *extraction) checkOdd() {
 	for _, key := range slices.Sorted(maps.Keys(e.odd)) {
 		what := e.odd[key]
@@ -266,12 +266,12 @@ func (e *extraction) apiKey(gr schema.GroupResource, cluster, name string) strin
 		Name: name}))
 }
 
-// Manifest is the section of a report with the manifest of the archive, also of a dry run.
+// Manifest is the section of a report with the manifest of the archive, even for a dry run.
 type Manifest struct {
 	*archive.Manifest `json:"manifest,omitempty"`
 }
 
-// Tables shows the content of the archive and the things that it relies on.
+// Tables shows the content of the archive and its requirements.
 func (m *Manifest) Tables(transform.Outcome) (tables []transform.Table) {
 	for _, c := range m.Clusters {
 		t := transform.Table{
@@ -296,7 +296,7 @@ func (m *Manifest) Tables(transform.Outcome) (tables []transform.Table) {
 		transform.Table{Rows: m.reliance()})
 }
 
-// reliance lists the things that the destination of the archive must have.
+// reliance lists the definitions and identities that the destination of the archive must have.
 func (m *Manifest) reliance() (rows [][]any) {
 	row := func(cells ...any) { rows = append(rows, cells) }
 	for _, d := range m.Definitions {

@@ -16,9 +16,9 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// FuzzMove: in a shard full of random keys, named to be taken for each other, each key is of the
-// logical cluster that it was made for; and one that is moved to another shard and back loses
-// nothing, while nothing else changes.
+// FuzzMove moves a logical cluster in a shard full of random keys with similar names. Each key
+// belongs to its intended logical cluster; a move to another shard and back loses nothing, and
+// nothing else changes.
 func FuzzMove(f *testing.F) {
 	for seed := range uint64(12) {
 		f.Add(seed, uint8(40+10*seed))
@@ -44,8 +44,8 @@ func FuzzMove(f *testing.F) {
 	})
 }
 
-// moveRandom moves whatever it is that is moved, and has the move checked; its custom resources
-// have neither definitions nor exports.
+// moveRandom moves a random logical cluster and verifies the move; its custom resources have
+// neither definitions nor exports.
 func moveRandom(t *testing.T, name, origin, destination string) moveFiles {
 	t.Helper()
 	m := moveWith(t, origin, destination, move.Extract{Name: name}, move.Import{},
@@ -60,7 +60,7 @@ type stored struct {
 	ttl   int64
 }
 
-// world is a shard that was made up.
+// world is a generated shard.
 type world struct {
 	path    string
 	content map[string]stored
@@ -73,7 +73,7 @@ func (w *world) owned(cluster string) map[string]stored {
 
 func (w *world) without(cluster string) map[string]stored { return but(w.content, w.owned(cluster)) }
 
-// requireContent names the keys that differ.
+// requireContent reports the keys that differ.
 func requireContent(t testing.TB, want, got map[string]stored) {
 	t.Helper()
 	differ := []string{}
@@ -104,7 +104,7 @@ func but(all, without map[string]stored) map[string]stored {
 	return left
 }
 
-// contentOf is what a file has under each key.
+// contentOf returns the values of a file by key.
 func contentOf(t testing.TB, path string) map[string]stored {
 	t.Helper()
 	leases, found := leasesOf(t, path), map[string]stored{}
@@ -115,7 +115,7 @@ func contentOf(t testing.TB, path string) map[string]stored {
 	return found
 }
 
-// requireOwners requires that each key is counted for who it was made for.
+// requireOwners requires that each key is counted for its intended logical cluster.
 func (w *world) requireOwners(t *testing.T) {
 	t.Helper()
 	f, err := kcp.Read(context.Background(), read(t, w.path))
@@ -144,8 +144,8 @@ func (w *world) requireOwners(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// systemRecords are what makes a file a shard of kcp: the definitions of kcp's own types, and the
-// shard's own logical cluster.
+// systemRecords returns the records that make a file a shard of kcp: the definitions of kcp's own
+// types, and the shard's own logical cluster.
 func systemRecords(t testing.TB) map[string]stored {
 	t.Helper()
 	all := contentOf(t, shard1(t))
@@ -154,7 +154,7 @@ func systemRecords(t testing.TB) map[string]stored {
 	})
 }
 
-// clusterNames are eight names of logical clusters, some of which begin with others.
+// clusterNames returns eight names of logical clusters, some of which begin with others.
 func clusterNames(random *rand.Rand) []string {
 	names := []string{}
 	for len(names) < 8 {
@@ -169,8 +169,9 @@ func clusterNames(random *rand.Rand) []string {
 	return names
 }
 
-// newWorld makes up a shard where the logical clusters of living live, with n keys of them and of
-// the others of all, which are orphans. Namespaces and objects are named as logical clusters are.
+// newWorld generates a shard where the logical clusters of living live, with n keys of these
+// clusters and of the others in all, which are orphans. Namespaces and objects have names of
+// logical clusters.
 func newWorld(t *testing.T, base map[string]stored, random *rand.Rand, living, all, names []string, n int) *world {
 	t.Helper()
 	w := &world{content: maps.Clone(base), owner: map[string]string{}}
@@ -199,7 +200,7 @@ func (w *world) addRandom(random *rand.Rand, all, names []string) {
 	cluster := pick(all...)
 	namespace := pick(slices.Concat(names, []string{"default", "customresources", "kube-system"})...)
 	name := pick(slices.Concat(names, []string{"cluster", "customresources", "a:b", hash})...)
-	dirs := []string{ // %s is where the logical cluster stands
+	dirs := []string{ // %s is the logical cluster
 		"rbac.authorization.k8s.io/clusterroles/%s", "core/namespaces/%s",
 		"things.example.org/widgets/customresources/%s",
 		"example.dev/widgets/" + hash + "/%s", "pods/customresources/%s", "pods/" + hash + "/%s",
@@ -228,7 +229,7 @@ func (w *world) addRandom(random *rand.Rand, all, names []string) {
 		random.Uint32()), ttl)
 }
 
-// build writes the file, the keys in any order, with revisions between them that nothing has.
+// build writes the file: the keys in random order, with unused revisions in between.
 func (w *world) build(t *testing.T, random *rand.Rand) {
 	t.Helper()
 	keys := slices.Sorted(maps.Keys(w.content))
@@ -238,7 +239,7 @@ func (w *world) build(t *testing.T, random *rand.Rand) {
 	for _, key := range keys {
 		revision += 1 + int64(random.IntN(3))
 		s := w.content[key]
-		lease := s.ttl * 1000 // one a TTL
+		lease := s.ttl * 1000 // one lease for each TTL
 		if lease != 0 {
 			leases[lease] = true
 		}

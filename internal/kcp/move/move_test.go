@@ -28,7 +28,7 @@ func moveOf(t testing.TB, name, origin, destination string) moveFiles {
 	return moveWith(t, origin, destination, move.Extract{Name: name}, move.Import{})
 }
 
-// moveWith allows a purge all that options allow.
+// moveWith is moveOf with other parameters; options apply to each command.
 func moveWith(t testing.TB, origin, destination string, x move.Extract, i move.Import, options ...option) moveFiles {
 	t.Helper()
 	m := moveFiles{origin: origin, destination: destination}
@@ -70,7 +70,7 @@ func (m moveFiles) open(t testing.TB, more ...func(*move.Move)) move.Move {
 	return move
 }
 
-// requireSound requires that each question is answered with no.
+// requireSound requires the answer no to each question.
 func (m moveFiles) requireSound(t testing.TB, more ...func(*move.Move)) *move.Verdict {
 	t.Helper()
 	v := m.verdict(t, more...)
@@ -85,7 +85,7 @@ func (m moveFiles) requireSound(t testing.TB, more ...func(*move.Move)) *move.Ve
 	return v
 }
 
-// requireFound requires findings of these codes and no others, in their order.
+// requireFound requires findings of exactly these codes, in their order.
 func (m moveFiles) requireFound(t testing.TB, codes ...string) *move.Verdict {
 	t.Helper()
 	v := m.verdict(t)
@@ -102,7 +102,7 @@ func codesOf(v *move.Verdict) (found []string) {
 	return slices.Compact(found)
 }
 
-// withTTL has keys with their values and lease TTLs, as a restored etcd answers.
+// withTTL returns keys with their values and lease TTLs, as served by a restored etcd.
 func withTTL(t testing.TB, path string, of func(key []byte) bool) map[string]stored {
 	t.Helper()
 	kvs, leases := kcptest.Dump(t, path)
@@ -116,9 +116,9 @@ func withTTL(t testing.TB, path string, of func(key []byte) bool) map[string]sto
 	return found
 }
 
-// TestThereAndBack: a logical cluster that moves to another shard and back has the same keys,
-// values and lease TTLs, and both shards have all other records at their revisions; each move is
-// sound.
+// TestThereAndBack checks that a logical cluster moved to another shard and back has the same keys,
+// values and lease TTLs, that both shards have all other records at their revisions, and each move
+// is sound.
 func TestThereAndBack(t *testing.T) {
 	for _, name := range []string{consumer, other} {
 		t.Run(name, func(t *testing.T) {
@@ -138,21 +138,21 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// requireSameRest requires that all keys but some have their old revisions too.
+// requireSameRest requires that all keys except some keep their revisions too.
 func requireSameRest(t testing.TB, before, after string, but func(key []byte) bool) {
 	t.Helper()
 	rest := func(key []byte) bool { return !but(key) }
 	require.Equal(t, dumped(t, before, rest), dumped(t, after, rest))
 }
 
-// TestVerifyImports: a change that an import may make is no finding.
+// TestVerifyImports checks that a permitted change of an import is not a finding.
 func TestVerifyImports(t *testing.T) {
 	fix, said := move.Import{FixOwner: true}, swap(home(consumer), onRoot, onShard1)
 	for name, c := range map[string]struct {
 		origin, destination string
 		extract             move.Extract
 		options             move.Import
-		notes               string // in one of the notes
+		notes               string // text in one of the notes
 	}{
 		"as it is":                    {root(t), shard1(t), itself, move.Import{}, ""},
 		"definitions brought":         {root(t), shard1(t, drop(widgetsDefinition)), itself, move.Import{}, ""},
@@ -174,13 +174,13 @@ func TestVerifyImports(t *testing.T) {
 	}
 }
 
-// storedVersions sets those of the bound definition of widgets.
+// storedVersions sets storedVersions of the bound definition of widgets.
 func storedVersions(of string) edit {
 	return swap(widgetsDefinition, `"storedVersions":["v1"]`, `"storedVersions":[`+of+`]`)
 }
 
-// TestLiveMigrationMended: kcp's live migration took another tenant's objects along. Then put-back
-// and purge leave both shards as they would be without that damage.
+// TestLiveMigrationMended checks that put-back and purge repair the damage of kcp's live migration,
+// which moved another tenant's objects.
 func TestLiveMigrationMended(t *testing.T) {
 	liveRoot, liveShard1 := kcptest.LiveMigrated(t)
 	mended := putBack(t, liveShard1, liveRoot, move.PutBack{}).written().out
@@ -193,7 +193,7 @@ func TestLiveMigrationMended(t *testing.T) {
 		return found
 	}
 	trapped := func(key []byte) bool { return strings.Contains(string(key), "/"+other+"/"+consumer+"/") }
-	want, remade := values(root(t)), kcptest.Trapped()[0] // by root's controller; that one stays
+	want, remade := values(root(t)), kcptest.Trapped()[0] // recreated by root's controller; the recreated object stays
 	want[remade] = values(liveRoot)[remade]
 	require.Equal(t, want, values(mended))
 	requireSameRest(t, liveRoot, mended, trapped)
@@ -201,7 +201,7 @@ func TestLiveMigrationMended(t *testing.T) {
 	require.Len(t, dumped(t, cleaned, ofCluster(consumer)), 36)
 	requireSameRest(t, liveShard1, cleaned, trapped)
 
-	back := moveOf(t, consumer, cleaned, mended) // by a move of its own the logical cluster is back
+	back := moveOf(t, consumer, cleaned, mended) // a separate move restores the logical cluster
 	back.requireSound(t)
 	require.Len(t, withTTL(t, back.destinationOut, ofCluster(consumer)), 36)
 }
@@ -215,7 +215,7 @@ func exporterMove(t testing.TB) moveFiles {
 	return m
 }
 
-// claimed are the ConfigMaps that have the label of a permission claim.
+// claimed returns the ConfigMaps with the label of a permission claim.
 func claimed(t testing.TB, path string) []etcdtest.KV {
 	t.Helper()
 	kvs, _ := kcptest.Dump(t, path)
@@ -232,8 +232,8 @@ func claimed(t testing.TB, path string) []etcdtest.KV {
 	})
 }
 
-// TestMoveProvider: the owner of an APIExport moves with its copies in the cache, by which kcp
-// keeps the labels of its permission claims on other tenants' objects.
+// TestMoveProvider checks that the owner of an APIExport moves with its copies in the cache. kcp
+// uses the copies to keep the labels of its permission claims on other tenants' objects.
 func TestMoveProvider(t *testing.T) {
 	m := exporterMove(t)
 	require.Equal(t, 14, requireMoved(t, m.cachesBefore[0], m.caches[0]))
@@ -256,8 +256,8 @@ func TestMoveProvider(t *testing.T) {
 	require.False(t, v.Sound())
 }
 
-// TestMoveProviderSpoiled: faults of the copies are found and named, by their history and by the
-// input of the purge.
+// TestMoveProviderSpoiled checks that faults of the copies are found and named, from their history
+// and from the input of the purge.
 func TestMoveProviderSpoiled(t *testing.T) {
 	sound := exporterMove(t)
 	to, others := asOf(claimsCopy, "shard-1"), exportsDir+"root/root/tenancy.kcp.io"
@@ -267,8 +267,8 @@ func TestMoveProviderSpoiled(t *testing.T) {
 	before, cache := sound.cachesBefore[0], sound.caches[0]
 	for name, c := range map[string]struct {
 		cache   string
-		history []string // found without the input of the purge
-		before  []string // and with it
+		history []string // findings without the input of the purge
+		before  []string // findings with the input
 		key     string
 	}{
 		"one is lost": {edited(t, cache, drop(to)), []string{"copy-lost"},
@@ -305,7 +305,7 @@ func TestMoveProviderSpoiled(t *testing.T) {
 	}
 }
 
-// TestMoveProviderScrubbed: a cache without history is checked by the input of its purge alone.
+// TestMoveProviderScrubbed checks a cache without history, using only the input of its purge.
 func TestMoveProviderScrubbed(t *testing.T) {
 	m, o := exporterMove(t), toShard1
 	o.Scrub = true
@@ -318,8 +318,8 @@ func TestMoveProviderScrubbed(t *testing.T) {
 	require.Contains(t, v.Unchecked[0].Reason, "--cache-before")
 }
 
-// TestMoveProviderOfOneEtcd: where the origin's etcd holds the cache, one purge does both, and is
-// checked with its input and without.
+// TestMoveProviderOfOneEtcd checks that with the cache in the origin's etcd, one purge changes
+// both, and is verified with its input and without.
 func TestMoveProviderOfOneEtcd(t *testing.T) {
 	m := moveWith(t, claimsInOne(t), recorded(t, kcptest.ClaimsShard1), move.Extract{Name: exporter}, move.Import{},
 		allow("exports-in-cache"))
@@ -344,8 +344,8 @@ func TestMoveProviderOfOneEtcd(t *testing.T) {
 	m.requireFound(t, "copy-changed")
 }
 
-// TestMoveProviderToTheCache: where the destination's etcd holds the cache, its copies move in the
-// output of the import.
+// TestMoveProviderToTheCache checks that with the cache in the destination's etcd, its copies move
+// in the output of the import.
 func TestMoveProviderToTheCache(t *testing.T) {
 	const name = kcptest.ClaimsProvider1
 	m := moveOf(t, name, recorded(t, kcptest.ClaimsShard1), claimsInOne(t))

@@ -103,28 +103,28 @@ func newPurge(_ context.Context, a *transform.Args) (transform.Transform, error)
 	return o, nil
 }
 
-// Purge deletes logical clusters or orphans, and deletes their copies in a cache of the same file
-// or gives them to another shard.
+// Purge deletes logical clusters or orphans. Purge also deletes their copies in a cache of the same
+// file, or moves the copies to another shard.
 type Purge struct {
-	Name         string // of a logical cluster; "" only with Orphans, for those of all
-	Orphans      bool   // the keys of logical clusters that do not live on the shard, and no living one
-	WithChildren bool   // and all that live on the shard and whose owner lies in one of them
-	FromShard    string // not of a shard, but of a cache: what it has of Name as this shard wrote it
-	ToShard      string // give the copies in a cache to this shard; "": delete them
-	AsShard      string // the shard's own name, for its copies in a cache of the same file; "": what it calls itself
-	Scrub        bool   // leave nothing of them in the file, of no revision; Name may be gone but for older records
+	Name         string // of a logical cluster; "" only with Orphans, for all orphans
+	Orphans      bool   // only the keys of logical clusters that do not live on the shard
+	WithChildren bool   // and all descendants that live on the shard
+	FromShard    string // purge copies in a cache instead of a shard: the copies of Name from this shard
+	ToShard      string // move the copies in a cache to this shard; "": delete the copies
+	AsShard      string // the shard's own name, for its copies in a cache of the same file; "": the name in the file
+	Scrub        bool   // remove all their bytes from the file, of every revision; Name may have only older records
 	Prefixes     []string
 }
 
-// ErrNoHome is returned where all orphans are to go and no logical cluster can live in the file, as
+// ErrNoHome is returned for a purge of all orphans if no logical cluster can live in the file, as
 // in an etcd for single resources (--etcd-servers-overrides).
 var ErrNoHome = errors.New("no logical cluster can live")
 
-// ErrSameShard is returned where copies are given to the shard that wrote them.
+// ErrSameShard is returned if the origin and destination of copies are the same shard.
 var ErrSameShard = finding.WithHint(errors.New("the copies are of that shard already"),
 	"--to-shard names the shard of the import, not the origin")
 
-// Errors of a cache where a shard is expected, and of a shard where a cache is expected.
+// Errors for a cache instead of a shard, and for a shard instead of a cache.
 var (
 	ErrCacheAlone = finding.WithHint(fmt.Errorf("%w, but a cache", kcp.ErrNoShard),
 		"--from-shard S purges the copies of shard S from a cache; with --to-shard T they move to shard T")
@@ -175,7 +175,7 @@ func (c *choice) plan(ctx context.Context) error {
 	return nil
 }
 
-// receipt counts the records of one logical cluster that go.
+// receipt counts the purged records of one logical cluster.
 func (c *choice) receipt(t *target, s *Split) Receipt {
 	r := Receipt{Name: t.name}
 	if t.living != nil {
@@ -202,21 +202,21 @@ type choice struct {
 	options   *Purge
 	view      *transform.View
 	file      *kcp.File
-	shard     *kcp.Shard // nil where only a cache is purged
-	shardName string     // that of shard, or the one whose copies are purged; "" where nothing says it
+	shard     *kcp.Shard // nil if only a cache is purged
+	shardName string     // of shard, or of the purged copies; "" if unknown
 	targets   []*target  // parents before their children
 	byName    map[string]*target
 	moved     []movedCopy
-	arrivals  map[Place]int  // how many of them, by the place that they get
-	past      map[Place]bool // where the file has records of any revision, deletions among them; nil without Scrub
+	arrivals  map[Place]int  // number of moved copies, by their new place
+	past      map[Place]bool // places with records of any revision, including tombstones; nil without Scrub
 }
 
-// target is one logical cluster that goes.
+// target is one logical cluster to purge.
 type target struct {
 	name   string
-	living *kcp.Cluster // nil for orphans, in a cache, and for one that is gone but for older records
-	orphan *kcp.Orphan  // nil for all others
-	copies []*kcp.Copy  // that go with it
+	living *kcp.Cluster // nil for orphans, in a cache, and for a logical cluster with only older records
+	orphan *kcp.Orphan  // nil for other targets
+	copies []*kcp.Copy  // purged with the logical cluster
 }
 
 func (o *Purge) choose(ctx context.Context, v *transform.View) (*choice, error) {
@@ -278,8 +278,8 @@ func (c *choice) take(t *target) {
 
 func (c *choice) goes(name string) bool { return c.byName[name] != nil }
 
-// chooseOrphans takes all where the name is empty; finding none is not an error. All keys of an
-// etcd for single resources would be orphans: it is refused.
+// chooseOrphans selects the orphans of a name, or all orphans for ""; finding none is not an error.
+// All keys of an etcd for single resources would be orphans: such a file is refused.
 func (c *choice) chooseOrphans(name string) error {
 	if name == "" && len(c.shard.Orphans) > 0 {
 		switch {
@@ -310,7 +310,7 @@ func (c *choice) chooseOrphans(name string) error {
 		strings.Join(names, ", "))
 }
 
-// chooseLiving takes a logical cluster, and with withChildren all that belong to one that goes.
+// chooseLiving selects a logical cluster, and with withChildren all its descendants.
 func (c *choice) chooseLiving(name string, withChildren bool) error {
 	root, err := c.shard.Find(name)
 	if err != nil {
@@ -327,8 +327,8 @@ func (c *choice) chooseLiving(name string, withChildren bool) error {
 	return nil
 }
 
-// takeLiving takes a logical cluster, and the keys under its path in place of its name: they would
-// outlive it.
+// takeLiving selects a logical cluster, and the keys under its path instead of its name: otherwise
+// these keys would remain.
 func (c *choice) takeLiving(living *kcp.Cluster) {
 	c.take(&target{name: living.Name, living: living})
 	if o := c.shard.Orphan(living.Path); o != nil && c.shard.Home(living.Path) == living {
@@ -336,7 +336,7 @@ func (c *choice) takeLiving(living *kcp.Cluster) {
 	}
 }
 
-// wasThere tells whether the file has only older records of a logical cluster.
+// wasThere reports whether the file has only older records of a logical cluster.
 func (c *choice) wasThere(name string) bool {
 	if c.shard.Cluster(name) != nil || c.shard.Orphan(name) != nil {
 		return false
@@ -348,8 +348,8 @@ func (c *choice) wasThere(name string) bool {
 	return had
 }
 
-// chooseKeys selects the keys of the logical clusters in the shard, and those of this shard's
-// copies in the caches of the file, live or not.
+// chooseKeys selects the keys of the logical clusters in the shard, and of this shard's copies in
+// the caches of the file, live or not.
 func (c *choice) chooseKeys() (err error) {
 	for _, t := range c.targets {
 		c.Places[Place{Prefix: c.shard.Prefix, Cluster: t.name}] = true

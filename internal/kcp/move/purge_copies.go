@@ -20,7 +20,7 @@ import (
 
 type movedCopy struct{ from, to string } // keys
 
-// checkToShard returns ErrSameShard if the copies are that shard's already.
+// checkToShard returns ErrSameShard if ToShard wrote the copies itself.
 func (c *choice) checkToShard() error {
 	if to := c.options.ToShard; to != "" && to == c.shardName {
 		return fmt.Errorf("%w: %q", ErrSameShard, to)
@@ -71,7 +71,7 @@ func (c *choice) chooseCopies() error {
 		unknownShard(c.file, "; ", o.FromShard))
 }
 
-// movedBefore tells whether a known shard's copies were given to the other shard already.
+// movedBefore reports whether the copies of a known shard were moved to the other shard already.
 func (c *choice) movedBefore(cache *kcp.Cache) bool {
 	o := c.options
 	given := func(copied *kcp.Copy) bool { return copied.Shard == o.ToShard && copied.Cluster == o.Name }
@@ -89,8 +89,8 @@ func knownShards(f *kcp.File) map[string]bool {
 	return known
 }
 
-// unknownShard returns, behind separator, the shards that the file knows, if name is none of them;
-// else "". A file without any Shard object or copy knows none.
+// unknownShard returns separator and the known shards of the file if name is not one of them; else
+// "". A file without any Shard object or copy knows no shards.
 func unknownShard(f *kcp.File, separator, name string) string {
 	known := knownShards(f)
 	if name == "" || len(known) == 0 || known[name] {
@@ -107,8 +107,9 @@ func quoted(names []string) (all []string) {
 	return all
 }
 
-// checkExports reports APIExports whose last copy goes. A shard that starts without it removes the
-// labels of permission claims from the objects of all tenants (kcp permissionclaim_labeler.go).
+// checkExports reports APIExports without a remaining copy. A shard that starts without a copy
+// removes the labels of permission claims from the objects of all tenants (kcp
+// permissionclaim_labeler.go).
 func (c objections) checkExports() {
 	if c.options.ToShard != "" {
 		return
@@ -136,13 +137,13 @@ func (c objections) checkExports() {
 // moveCopy stages a copy as a server would store it: encrypted for its new key, with its lease.
 func (c *choice) moveCopy(ctx context.Context, s Selected) error {
 	if s.Shard == "" || c.options.ToShard == "" {
-		return nil // no copy, or one that is deleted
+		return nil // not a copy, or to be deleted
 	}
 	e, err := c.view.Reader().Get(ctx, []byte(s.Key))
 	if err != nil || e == nil {
 		return err
 	}
-	k, _ := e.ParseKey() // by which it was selected
+	k, _ := e.ParseKey() // parsed for the selection already
 	k.Shard = c.options.ToShard
 	to := e.Layout().Format(k)
 	if e.Undecryptable != nil {
@@ -170,8 +171,8 @@ func (c *choice) moveCopy(ctx context.Context, s Selected) error {
 	return c.view.Create(ctx, to, value, e.Lease)
 }
 
-// isFree tells whether a copy can be created under its new key, and reports a different one there,
-// which stays.
+// isFree reports whether a copy can be created under its new key, and reports a different copy
+// there, which stays.
 func (c *choice) isFree(ctx context.Context, to, value []byte) (bool, error) {
 	there, err := c.view.Reader().Get(ctx, to)
 	if err != nil || there == nil {
@@ -206,7 +207,7 @@ func (c *choice) checkMoved(ctx context.Context, out *inspect.Reader) error {
 	return nil
 }
 
-// check proves that the output has no purged key, and every other live record as in the input.
+// check proves that the output has no purged key, and has every other live record as in the input.
 // Errors wrap snapshot.ErrVerify.
 func (c *choice) check(ctx context.Context, out *inspect.Reader, was archive.Sum, receipts *Receipts) error {
 	for _, m := range c.moved {

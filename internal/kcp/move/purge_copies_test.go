@@ -30,21 +30,23 @@ func claimsCache(t testing.TB, edits ...edit) string {
 	return recorded(t, kcptest.ClaimsCache, edits...)
 }
 
-// claimsInOne is the root shard with the cache in its own etcd.
+// claimsInOne returns the root shard with the cache in its own etcd.
 func claimsInOne(t testing.TB, edits ...edit) string {
 	t.Helper()
 	return recorded(t, kcptest.ClaimsRoot, append([]edit{withCache(t, kcptest.ClaimsCache)}, edits...)...)
 }
 
-// asOf is a key of the cache as it is for another shard; ofShard1 the value of a copy.
+// asOf returns a key of the cache with another shard; ofShard1 returns the value of a copy with
+// shard-1.
 func asOf(key, shard string) string { return strings.Replace(key, "/root/", "/"+shard+"/", 1) }
 
 func ofShard1(value []byte) []byte {
 	return bytes.Replace(value, []byte(`"kcp.io/shard":"root"`), []byte(`"kcp.io/shard":"shard-1"`), 1)
 }
 
-// requireMoved requires that a real etcd serves from the output what it serves from the input, but
-// for copies of the exporter, which lie under keys of shard-1 and say so; it returns their number.
+// requireMoved requires that a real etcd has the same records with the output as with the input,
+// except the copies of the exporter, which are under keys of shard-1 and name shard-1; it returns
+// their number.
 func requireMoved(t *testing.T, in, out string) (moved int) {
 	t.Helper()
 	require.Equal(t, leasesOf(t, in), leasesOf(t, out))
@@ -68,8 +70,8 @@ func requireMoved(t *testing.T, in, out string) (moved int) {
 	return moved
 }
 
-// TestMoveCopies: another shard gets the copies, and only key and annotation change; a second run
-// finds them moved.
+// TestMoveCopies checks that the copies move to another shard, with changes only in key and
+// annotation; a second run finds them moved.
 func TestMoveCopies(t *testing.T) {
 	in := claimsCache(t)
 	for _, scrub := range []bool{false, true} {
@@ -94,8 +96,8 @@ func TestMoveCopies(t *testing.T) {
 	}
 }
 
-// TestExportsInCache: the last copy of an APIExport has to be allowed; where another shard has one,
-// it may go.
+// TestExportsInCache checks that deleting the last copy of an APIExport must be allowed, unless
+// another shard has a copy.
 func TestExportsInCache(t *testing.T) {
 	in, o := claimsCache(t), move.Purge{Name: exporter, FromShard: "root"}
 	found := purge(t, in, o).refused("exports-in-cache")
@@ -103,7 +105,7 @@ func TestExportsInCache(t *testing.T) {
 	require.Equal(t, claimsCopy, found[0].Key)
 	require.Equal(t, 14, purge(t, in, o, allow("exports-in-cache")).written().requireGone(copyOf("root", exporter)))
 
-	var both []edit // as kcp's own live move leaves it
+	var both []edit // the result of kcp's own live move
 	for _, name := range []string{"example.dev", "solo.dev"} {
 		key := exportsDir + "root/" + exporter + "/" + name
 		both = append(both, derive(key, asOf(key, "shard-1"), `"kcp.io/shard":"root"`, `"kcp.io/shard":"shard-1"`))
@@ -122,8 +124,8 @@ func TestExportsInCache(t *testing.T) {
 	require.Equal(t, 14, purge(t, orphaned, orphans, led).written().Clusters[0].CopiesMoved)
 }
 
-// TestMoveCopiesOfShard: where the shard's own etcd holds the cache, the purge moves the copies
-// too, of children as well; there and back they are the same.
+// TestMoveCopiesOfShard checks that with the cache in the shard's own etcd, the purge also moves
+// the copies, including copies of children; a move and its reverse restore the copies.
 func TestMoveCopiesOfShard(t *testing.T) {
 	in := claimsInOne(t)
 	for name, copies := range map[string]int{exporter: 14, kcptest.ClaimsConsumer: 1} {
@@ -148,7 +150,7 @@ func TestMoveCopiesOfShard(t *testing.T) {
 	r.requireSteps("etcdshift kcp purge " + exporter + " CACHE CACHE-OUT --from-shard root --to-shard shard-1")
 }
 
-// TestMoveCopiesShards: a misspelled name is found.
+// TestMoveCopiesShards checks that a misspelled shard name is reported.
 func TestMoveCopiesShards(t *testing.T) {
 	in := claimsCache(t)
 	o := toShard1
@@ -175,8 +177,8 @@ func TestMoveCopiesShards(t *testing.T) {
 	}
 }
 
-// TestMoveCopyExists: another copy under the new key refuses, and stays; an equal one is no
-// obstacle.
+// TestMoveCopyExists checks that a different copy under the new key refuses the run and stays; an
+// equal copy is accepted.
 func TestMoveCopyExists(t *testing.T) {
 	const version = `"cache.kcp.io/original-resource-version":"`
 	to, equal := asOf(claimsCopy, "shard-1"), []string{`"kcp.io/shard":"root"`, `"kcp.io/shard":"shard-1"`}
@@ -197,7 +199,8 @@ func TestMoveCopyExists(t *testing.T) {
 	}
 }
 
-// TestMoveCopyValues: a copy keeps its form: protobuf, a value without the annotation, a lease.
+// TestMoveCopyValues checks that a copy keeps its form: protobuf, a value without the annotation, a
+// lease.
 func TestMoveCopyValues(t *testing.T) {
 	const dir, bare = "/cache/configmaps/customresources/root/" + exporter + "/default/",
 		`{ "metadata": {"namespace":"default", "name":"bare", "annotations":{} }, "kcp.io/shard":"root"}`
@@ -221,7 +224,7 @@ func TestMoveCopyValues(t *testing.T) {
 	require.NotContains(t, found, dir+"bare")
 }
 
-// inEnvelope is an object of the core group as a server stores it.
+// inEnvelope returns an object of the core group as a server stores it.
 func inEnvelope(t testing.TB, kind string, raw []byte) []byte {
 	t.Helper()
 	envelope, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}).Marshal()
@@ -229,8 +232,8 @@ func inEnvelope(t testing.TB, kind string, raw []byte) []byte {
 	return append([]byte("k8s\x00"), envelope...)
 }
 
-// TestMoveCopyUnfit: an unreadable copy does not move, whatever is allowed, and so none does; one
-// that names another shard is reported, and moves by its key.
+// TestMoveCopyUnfit checks that an unreadable copy prevents the move of all copies, for any allowed
+// codes; a copy with another shard's name is reported, and moves by its key.
 func TestMoveCopyUnfit(t *testing.T) {
 	for _, c := range [][2]string{
 		{opaque, "encrypted"}, {"\x00\x01", "undecodable"}, {`{"metadata":{"name":"example.dev","ann`, "undecodable"},
@@ -247,7 +250,7 @@ func TestMoveCopyUnfit(t *testing.T) {
 	require.Equal(t, 14, purge(t, in, toShard1, allow("key-mismatch")).written().Clusters[0].CopiesMoved)
 }
 
-// TestMoveCopiesProved: an output with a wrong copy never gets its name.
+// TestMoveCopiesProved checks that an output with a wrong copy never gets its name.
 func TestMoveCopiesProved(t *testing.T) {
 	in, to := claimsCache(t), asOf(claimsCopy, "shard-1")
 	for _, key := range []string{to, to + "2"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/phrase"
 )
 
-// objections are the reasons against a purge.
+// objections reports the reasons against a purge.
 type objections struct{ *choice }
 
 // checkChoice reports reasons against a purge.
@@ -62,7 +62,7 @@ func (t *target) problems() (all []finding.Finding) {
 	return all
 }
 
-// targetKey is the key of a target's LogicalCluster; "" where it has none.
+// targetKey returns the key of a target's LogicalCluster; "" for none.
 func (c objections) targetKey(t *target) string {
 	has := func(r kcp.Resource) bool {
 		return r.Custom && r.Resource == kcp.TypeName(kcp.LogicalClusterType)
@@ -103,7 +103,7 @@ func (c objections) checkLiving(t *target) {
 	c.checkMigrating(c.targetKey(t), t.living)
 }
 
-// checkBinders reports logical clusters that stay and bind an APIExport that goes.
+// checkBinders reports remaining logical clusters that bind a purged APIExport.
 func (c objections) checkBinders() {
 	if c.shard == nil {
 		return
@@ -135,7 +135,7 @@ func (c objections) checkBinders() {
 	}
 }
 
-// checkOwner reports Workspaces that stay and lead to a logical cluster here.
+// checkOwner reports remaining Workspaces of a purged logical cluster on this shard.
 func (c objections) checkOwner(t *target) {
 	for _, w := range c.leadingHere(t) {
 		where := fmt.Sprintf("on shard %q, which is this one", w.ShardName)
@@ -154,8 +154,9 @@ func (c objections) checkOwner(t *target) {
 	}
 }
 
-// leadingHere returns the Workspaces that stay and name this shard for a logical cluster. Without a
-// name, they lead here, unless the target is an orphan that lives on another shard of the file.
+// leadingHere returns the remaining Workspaces that name this shard for a logical cluster. A
+// Workspace without a shard name counts too, unless the target is an orphan that lives on another
+// shard of the file.
 func (c *choice) leadingHere(t *target) (all []Link) {
 	for _, w := range c.Leading[t.name] {
 		here := t.orphan == nil || !c.file.Lives(t.name)
@@ -169,10 +170,10 @@ func (c *choice) leadingHere(t *target) (all []Link) {
 	return all
 }
 
-// along tells whether a Workspace goes too.
+// along reports whether a Workspace is purged too.
 func (c *choice) along(w Link) bool { return w.Shard == c.shard && c.goes(w.Parent.Name) }
 
-// checkUnseen reports an owner that the file does not have.
+// checkUnseen reports an owner that is not in the file.
 func (c objections) checkUnseen(t *target) {
 	owner, key := t.living.Owner, c.targetKey(t)
 	switch {
@@ -202,7 +203,7 @@ func (c objections) checkUnseen(t *target) {
 	c.raiseUnseen(key, t.name, owner)
 }
 
-// checkUnreadOwners reports unreadable Workspaces, each of which may lead to orphans here.
+// checkUnreadOwners reports unreadable Workspaces, each of which may own orphans here.
 func (c objections) checkUnreadOwners() {
 	if !c.options.Orphans || len(c.targets) == 0 {
 		return
@@ -225,14 +226,14 @@ func (c objections) checkUnreadOwners() {
 	}
 }
 
-// checkChildren reports logical clusters that stay while their Workspaces go.
+// checkChildren reports logical clusters that remain without their Workspaces.
 func (c objections) checkChildren() {
 	for _, t := range c.targets {
 		if t.living == nil && t.orphan == nil {
 			continue
 		}
 		lying := c.workspacesOf(t)
-		told := map[string]bool{} // Workspaces of which a logical cluster says that they are its owner
+		told := map[string]bool{} // Workspaces that a logical cluster names as its owner
 		for _, child := range c.shard.Children(t.name) {
 			told[child.Owner.Name] = true
 			switch {
@@ -241,7 +242,7 @@ func (c objections) checkChildren() {
 				c.raise(c.keyOf(child.Name), codeChildrenStay, "%q stays, and its Workspace %q goes with %q",
 					child.Name, child.Owner.Name,
 					t.name)
-			case t.living != nil: // else the Workspace is where the parent lives
+			case t.living != nil: // otherwise the Workspace is on the shard of the parent
 				c.raise(c.keyOf(child.Name), codeChildrenStay, "%s", staysWithout(child))
 			}
 		}
@@ -251,7 +252,7 @@ func (c objections) checkChildren() {
 	}
 }
 
-// workspacesOf returns the names of the Workspaces that go with a logical cluster.
+// workspacesOf returns the names of the Workspaces purged with a logical cluster.
 func (c objections) workspacesOf(t *target) map[string]bool {
 	if t.living != nil {
 		return workspacesIn(t.living)
@@ -266,7 +267,7 @@ func (c objections) workspacesOf(t *target) map[string]bool {
 	return names
 }
 
-// checkWorkspaces reports logical clusters behind Workspaces that go, if they name another owner.
+// checkWorkspaces reports logical clusters of purged Workspaces, if they name another owner.
 func (c objections) checkWorkspaces(t *target, told map[string]bool) {
 	problems := t.living.Unread()
 	for _, w := range t.living.Workspaces {
@@ -283,7 +284,7 @@ func (c objections) checkWorkspaces(t *target, told map[string]bool) {
 		case child == nil:
 			c.raise(w.Key, codeChildElsewhere, "%q, behind Workspace %q in %q, %s; the Workspace goes", w.Cluster,
 				w.Name, t.name, elsewhere(w))
-		case child.Owner == nil: // only a Workspace says that it may be a child, which anyone may have written
+		case child.Owner == nil: // only a Workspace, which any user may have written, names the cluster as a child
 			if p := c.shard.Unread(child); p.Code != nil && c.options.WithChildren {
 				c.raise(p.Key, p.Code, "whether %q belongs to Workspace %q in %q, and is to go with it, cannot be "+
 					"told: %s", child.Name, w.Name, t.name, p.Reason)

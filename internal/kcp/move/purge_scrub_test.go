@@ -22,8 +22,8 @@ import (
 
 var scrubbing = move.Purge{Name: consumer, Scrub: true}
 
-// storyOf is the recorded shard root in which a Secret of consumer was overwritten and another one
-// deleted; so were two of other.
+// storyOf returns the recorded shard root after one Secret of consumer was overwritten and another
+// deleted, and the same for other.
 func storyOf(t *testing.T) (in string, texts []string) {
 	t.Helper()
 	var edits []edit
@@ -40,7 +40,7 @@ func storyOf(t *testing.T) (in string, texts []string) {
 	return root(t, edits...), texts
 }
 
-// records are copies of all records of a file.
+// records returns copies of all records of a file.
 func records(t *testing.T, path string) (all []snapshot.Record) {
 	t.Helper()
 	for rec, err := range openFile(t, path).Records(t.Context()) {
@@ -52,7 +52,7 @@ func records(t *testing.T, path string) (all []snapshot.Record) {
 	return all
 }
 
-// requireNoRecord requires that a file has no record of some keys, of any revision.
+// requireNoRecord requires that a file has no record of the selected keys, of any revision.
 func requireNoRecord(t *testing.T, path string, of func(key []byte) bool) {
 	t.Helper()
 	for _, rec := range records(t, path) {
@@ -60,8 +60,8 @@ func requireNoRecord(t *testing.T, path string, of func(key []byte) bool) {
 	}
 }
 
-// TestNothingLeft: the file has no byte of a key or value of a scrubbed logical cluster, of any
-// revision, and the whole history of all others.
+// TestNothingLeft checks that the file has no byte of a key or value of a scrubbed logical cluster,
+// of any revision, and has the whole history of all others.
 func TestNothingLeft(t *testing.T) {
 	in, texts := storyOf(t)
 	require.Len(t, texts, 12)
@@ -91,9 +91,9 @@ func TestNothingLeft(t *testing.T) {
 	scrubbed.requireGone(ofCluster(consumer))
 }
 
-// TestScrubOrphans: the rest of the file stays, and a scrub of nothing changes nothing. Orphans
-// that are deleted already are named: the file does not tell them from logical clusters that lived
-// here.
+// TestScrubOrphans checks that the rest of the file stays, and an empty scrub changes nothing.
+// Deleted orphans are named: the file does not distinguish them from deleted logical clusters of
+// this shard.
 func TestScrubOrphans(t *testing.T) {
 	_, in := kcptest.LiveMigrated(t)
 	all, scrub := move.Purge{Orphans: true}, move.Purge{Orphans: true, Scrub: true}
@@ -114,8 +114,8 @@ func TestScrubOrphans(t *testing.T) {
 	purge(t, scrubbed, scrub).unchanged().requireNoStep("--scrub")
 }
 
-// TestWatch: a client that watches from before the purge sees each deletion, in the order of keys,
-// each at a revision of its own.
+// TestWatch checks that a client with a watch from before the purge sees each deletion, in the
+// order of keys, each at its own revision.
 func TestWatch(t *testing.T) {
 	r := purge(t, root(t), move.Purge{Name: consumer}, led).written()
 	s := etcdtest.Start(t, etcdtest.Restore(t, r.out))
@@ -141,8 +141,8 @@ func TestWatch(t *testing.T) {
 	require.Equal(t, r.Output.Revision, etcdtest.Revision(t, s))
 }
 
-// TestOutputVerifies: snapshot.Verify finds an output sound, scrubbed or not, and no other file is
-// left.
+// TestOutputVerifies checks that snapshot.Verify accepts an output, scrubbed or not, and no other
+// file is left.
 func TestOutputVerifies(t *testing.T) {
 	for _, scrub := range []bool{false, true} {
 		r := purge(t, kcptest.Single(t), move.Purge{Name: consumer, WithChildren: true, Scrub: scrub}, led).written()
@@ -155,8 +155,8 @@ func TestOutputVerifies(t *testing.T) {
 	}
 }
 
-// TestScrubGone: a logical cluster that is deleted already leaves no older record either; after
-// that the file knows nothing of it.
+// TestScrubGone checks that a scrub of a deleted logical cluster removes its older records;
+// afterwards the name is unknown in the file.
 func TestScrubGone(t *testing.T) {
 	in, texts := storyOf(t)
 	r := purge(t, purgeOf(t, consumer, in), scrubbing).written()
@@ -180,8 +180,8 @@ func TestScrubGone(t *testing.T) {
 	purge(t, liveShard1, move.Purge{Name: other, Scrub: true}).fails(kcp.ErrNoCluster, "orphans")
 }
 
-// TestScrubPastCopies: copies in the cache of the same file that are deleted already leave no
-// record either; copies of another shard stay and are named.
+// TestScrubPastCopies checks that deleted copies in the cache of the same file leave no record
+// either; copies of another shard stay and are named.
 func TestScrubPastCopies(t *testing.T) {
 	const others = "/cache/rbac.authorization.k8s.io/clusterroles/customresources/shard-1/" + consumer + "/stale"
 	its, single := eitherOf(ofCluster(consumer), copyOf("root", consumer)), kcptest.Single(t)
@@ -228,8 +228,8 @@ func requireMeddled(
 	require.NoFileExists(t, r.out)
 }
 
-// TestRestUntouched: an output that has lost, changed or kept a record that it should not never
-// gets its name.
+// TestRestUntouched checks that an output with a record wrongly lost, changed or kept never gets
+// its name.
 func TestRestUntouched(t *testing.T) {
 	others, its := []byte(configMaps+other+"/default/settings"), move.Purge{Name: consumer}
 	deleted := func(ctx context.Context, v *transform.View) error { return v.Delete(ctx, others) }

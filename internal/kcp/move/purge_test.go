@@ -18,7 +18,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// led allows a purge of a logical cluster whose Workspace says that it lives here.
+// led allows a purge of a logical cluster whose Workspace names this shard.
 var led = allow("owner-points-here")
 
 // TestOnlyItsOwn: a namespace of another logical cluster with the name of the purged one stays.
@@ -44,7 +44,8 @@ func TestOnlyItsOwn(t *testing.T) {
 	purge(t, r.out, move.Purge{Name: consumer}, led).fails(kcp.ErrNoCluster, "")
 }
 
-// TestWithChildren: the child goes too, and its Workspace in the purged parent refuses nothing.
+// TestWithChildren checks that the child is purged too, and its Workspace in the purged parent
+// refuses nothing.
 func TestWithChildren(t *testing.T) {
 	r := purge(t, root(t), move.Purge{Name: consumer, WithChildren: true}, led).written()
 	n := r.requireGone(ofCluster(consumer, child))
@@ -56,7 +57,7 @@ func TestWithChildren(t *testing.T) {
 	require.Len(t, r.Problems, 1, "of the parent alone")
 }
 
-// TestNoCluster: a name that does not live here ends in an error with similar names.
+// TestNoCluster checks that a name that does not live here is an error with similar names.
 func TestNoCluster(t *testing.T) {
 	cache, partial := recorded(t, kcptest.Cache), shard1(t, drop(home(consumer1), home(kcp.SystemShard)))
 	for _, c := range []struct {
@@ -80,7 +81,7 @@ func TestNoCluster(t *testing.T) {
 	purge(t, root(t), move.Purge{Name: other}, under("/elsewhere")).fails(kcp.ErrNoShard, "")
 }
 
-// TestDeterministic: the same bytes each time.
+// TestDeterministic checks that two runs write the same bytes.
 func TestDeterministic(t *testing.T) {
 	for _, scrub := range []bool{false, true} {
 		o := move.Purge{Name: consumer, WithChildren: true, Scrub: scrub}
@@ -89,8 +90,8 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// TestOwnerElsewhere: a Workspace that says another shard refuses nothing; one that is not in the
-// file, or not there, is reported.
+// TestOwnerElsewhere checks that a Workspace with another shard refuses nothing; a Workspace that
+// is not in the file, or that was deleted, is reported.
 func TestOwnerElsewhere(t *testing.T) {
 	workspace, its := kcptest.WorkspaceKey("other"), move.Purge{Name: other}
 	require.Empty(t, purge(t, root(t, swap(workspace, onRoot, onShard1)), its).written().Problems)
@@ -102,12 +103,12 @@ func TestOwnerElsewhere(t *testing.T) {
 	require.Contains(t, r.Problems[0].Reason, `Workspace "other" in "root", which is not there`)
 
 	r = purge(t, root(t, swap(home(other), `"resource":"workspaces"`, `"resource":"things"`)), its)
-	r.refused("owner-points-here") // a Workspace leads there all the same
+	r.refused("owner-points-here") // a Workspace names the cluster nevertheless
 	require.Contains(t, r.reasons("owner-unseen"), "which is no Workspace")
 }
 
-// TestUnknownKey: a key of no logical cluster stays and is named, except for the key of the API
-// servers' compactions.
+// TestUnknownKey checks that a key of no logical cluster stays and is named, except the key of the
+// API servers' compactions.
 func TestUnknownKey(t *testing.T) {
 	in := shard1(t, put("/registry/health", "{}"), put("/registry/example.dev/widgets/customresources", "{}"),
 		put("/elsewhere/"+consumer1, "{}"))
@@ -117,7 +118,7 @@ func TestUnknownKey(t *testing.T) {
 	r.requireGone(ofCluster(consumer1))
 }
 
-// TestArchiveRefused: an archive is no shard, whatever its manifest says.
+// TestArchiveRefused checks that an archive, with any manifest, is not accepted as a shard.
 func TestArchiveRefused(t *testing.T) {
 	records, notes := openFile(t, root(t)).Live(t.Context(), nil), map[string][]byte{"manifest": []byte("{}")}
 	path := build(t, snapshot.Content{Records: records, Revision: 1 << 20, Notes: notes})
@@ -127,8 +128,8 @@ func TestArchiveRefused(t *testing.T) {
 	require.NotErrorIs(t, r.err, kcp.ErrNoCluster)
 }
 
-// TestOrphansThatLive: where a Workspace says that they live here, only the LogicalCluster is lost,
-// and they are no orphans.
+// TestOrphansThatLive checks that records with a Workspace for this shard are not orphans: only
+// their LogicalCluster is lost.
 func TestOrphansThatLive(t *testing.T) {
 	in, workspace := root(t, drop(home(consumer))), kcptest.WorkspaceKey("consumer")
 	for _, name := range []string{"", consumer} {
@@ -144,7 +145,8 @@ func TestOrphansThatLive(t *testing.T) {
 	require.Contains(t, r.reasons("owner-unseen"), "Workspaces of this file cannot be read (1)")
 }
 
-// TestChildWithoutWorkspace: a child whose Workspace is lost already loses none with its parent.
+// TestChildWithoutWorkspace checks that a child without a Workspace does not refuse the purge of
+// its parent.
 func TestChildWithoutWorkspace(t *testing.T) {
 	lost := drop(workspaceKey(consumer, "child"))
 	r := purge(t, root(t, drop(home(consumer)), lost), move.Purge{Orphans: true}, led).written()
@@ -156,7 +158,8 @@ func TestChildWithoutWorkspace(t *testing.T) {
 	require.Equal(t, says+"; --with-children takes it along", extract(t, in, itself).written().reasons("children-stay"))
 }
 
-// TestNoHome: where no tenant's logical cluster lives, their keys are not taken for orphans.
+// TestNoHome checks that without living logical clusters of tenants, their keys are not treated as
+// orphans.
 func TestNoHome(t *testing.T) {
 	in, all := root(t, drop(home(provider), home(consumer), home(other), home(child))), move.Purge{Orphans: true}
 	r := purge(t, in, all, led)
@@ -182,8 +185,8 @@ func TestNoHome(t *testing.T) {
 	require.Equal(t, 2, r.requireGone(ofCluster(consumer)))
 }
 
-// TestLoop: two logical clusters that name each other as owners go together; the Workspace outside
-// that leads to one of them refuses.
+// TestLoop checks that two logical clusters that name each other as owners are purged together; an
+// outside Workspace of one of them refuses the run.
 func TestLoop(t *testing.T) {
 	in := root(t, swap(home(consumer), `"cluster":"root","name":"consumer"`, `"cluster":"`+child+`","name":"consumer"`))
 	for _, children := range []bool{false, true} {
@@ -195,7 +198,7 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// TestChildElsewhere: a Workspace that leads to a logical cluster elsewhere is reported.
+// TestChildElsewhere checks that a Workspace of a logical cluster on another shard is reported.
 func TestChildElsewhere(t *testing.T) {
 	in, says := root(t, dropAll(ofCluster(child))), `"`+child+`", behind Workspace "child"`
 	for _, children := range []bool{false, true} {
@@ -213,7 +216,8 @@ func TestChildElsewhere(t *testing.T) {
 	}
 }
 
-// TestExportsBound: logical clusters that bind an export are named, unless they go too.
+// TestExportsBound checks that logical clusters with a binding to an export are named, unless
+// purged too.
 func TestExportsBound(t *testing.T) {
 	r := purge(t, root(t), move.Purge{Name: provider}, led).written()
 	require.Equal(t, []string{"exports-bound", "owner-points-here"}, r.codes())
@@ -222,7 +226,7 @@ func TestExportsBound(t *testing.T) {
 	require.NotContains(t, purge(t, root(t), move.Purge{Name: other}, led).written().codes(), "exports-bound")
 }
 
-// TestShardName: a Workspace with either name of a shard leads to it.
+// TestShardName checks that Workspaces with either name of a shard count.
 func TestShardName(t *testing.T) {
 	r := purge(t, root(t), move.Purge{Name: other, AsShard: "Root"})
 	r.refused("owner-points-here")
@@ -231,8 +235,8 @@ func TestShardName(t *testing.T) {
 	require.Equal(t, []string{"owner-points-here"}, r.codes())
 }
 
-// TestManyChildren: thousands of them go, side by side or each below the one before, and their
-// copies with them.
+// TestManyChildren checks that thousands of children are purged, as siblings or as a chain, with
+// their copies.
 func TestManyChildren(t *testing.T) {
 	const n = 2000
 	src := openFile(t, kcptest.Single(t))
@@ -269,8 +273,8 @@ func TestManyChildren(t *testing.T) {
 	}
 }
 
-// TestCopies: with shard and cache in one file, the copies that this shard wrote go too, and those
-// of other shards stay.
+// TestCopies checks that with shard and cache in one file, this shard's copies are purged too, and
+// copies of other shards stay.
 func TestCopies(t *testing.T) {
 	its := ofCluster(consumer)
 	in := edited(t, kcptest.Single(t), put("/cache/rbac.authorization.k8s.io/clusterroles/customresources/shard-1/"+
@@ -298,7 +302,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestShardUnknown: a shard without a name does not tell its copies from others.
+// TestShardUnknown checks that a shard without a name needs --as-shard to select its copies.
 func TestShardUnknown(t *testing.T) {
 	nameless := drop(home(kcp.SystemShard))
 	in := edited(t, kcptest.Single(t), nameless)
@@ -313,8 +317,9 @@ func TestShardUnknown(t *testing.T) {
 	require.Contains(t, found[0].Reason, "this file does not say what this one is called")
 }
 
-// TestOrphans: records of another tenant that kcp's live migration took along go, and none that
-// lives. A second run has nothing to do. Their copies in the same file go too.
+// TestOrphans checks that another tenant's records from kcp's live migration are purged, and no
+// living record. A second run has nothing to do. Copies of the orphans in the same file are purged
+// too.
 func TestOrphans(t *testing.T) {
 	_, in := kcptest.LiveMigrated(t)
 	trapped := func(key []byte) bool { return slices.Contains(kcptest.Trapped(), string(key)) }
@@ -337,7 +342,7 @@ func TestOrphans(t *testing.T) {
 	r.requireGone(eitherOf(ofCluster(consumer), copyOf("root", consumer)))
 }
 
-// TestPrefixes: two shards in one file are told apart by their prefixes.
+// TestPrefixes checks that prefixes separate two shards in one file.
 func TestPrefixes(t *testing.T) {
 	in := root(t, withShard(t, shard1(t), "/shard/one"),
 		put("/shard/one/core/configmaps/"+other+"/default/orphan", "{}"))
@@ -345,7 +350,7 @@ func TestPrefixes(t *testing.T) {
 	purge(t, in, move.Purge{Name: other}, led, under("/registry")).written().requireGone(ofCluster(other))
 
 	its, there := move.Purge{Name: consumer1}, under("/shard/one")
-	found := purge(t, in, its, there).refused("owner-points-here") // its Workspace in the other storage says shard-1
+	found := purge(t, in, its, there).refused("owner-points-here") // the Workspace in the other storage names shard-1
 	require.Equal(t, kcptest.WorkspaceKey("consumer1"), found[0].Key)
 	purge(t, in, its, there, led).written().requireGone(func(key []byte) bool {
 		k, err := keys.KCPShard{Prefix: "/shard/one"}.Parse(key)
@@ -353,8 +358,8 @@ func TestPrefixes(t *testing.T) {
 	})
 }
 
-// TestOneStorage: a part of a storage that is named as another one splits logical clusters: no half
-// goes alone.
+// TestOneStorage checks that a part of a storage named as a separate storage is refused: it would
+// split logical clusters.
 func TestOneStorage(t *testing.T) {
 	const rbac = "/cache/rbac.authorization.k8s.io"
 	whole, single := root(t), kcptest.Single(t)
@@ -373,7 +378,7 @@ func TestOneStorage(t *testing.T) {
 	}
 }
 
-// TestMany: of many alike, one goes.
+// TestMany checks that one of many similar logical clusters is purged.
 func TestMany(t *testing.T) {
 	r := purge(t, kcptest.Many(t, 50), move.Purge{Name: kcptest.ManyName(7)}, led, allow("key-mismatch")).written()
 	require.Equal(t, 40, r.Clusters[0].Keys)

@@ -25,17 +25,17 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// PutBack brings orphans of one shard, as a live migration leaves them, to the shard where their
+// PutBack copies orphans of one shard, as a live migration leaves them, to the shard where their
 // logical clusters live.
 type PutBack struct {
 	From      *snapshot.Snapshot // the shard with the orphans; stays open while the PutBack is in use
 	Decrypter inspect.Decrypter  // decrypts From; nil without a configuration
-	Prefixes  []string           // of the storages of both shards, where a file has several
-	Cache     *kcp.File          // of the cache server, where that has a file of its own; nil for none
+	Prefixes  []string           // of the storages of both shards, if a file has several
+	Cache     *kcp.File          // of the cache server, if in a separate file; nil for none
 }
 
-// Plan stages the bound definitions that the shard lacks, then the orphans whose keys it lacks, in
-// the order of their revisions.
+// Plan stages the bound definitions that the shard lacks, then the orphans whose keys the shard
+// lacks, in the order of their revisions.
 func (p *PutBack) Plan(ctx context.Context, v *transform.View) error {
 	return p.From.Guard(func() error {
 		run, err := p.read(ctx, v)
@@ -48,10 +48,10 @@ func (p *PutBack) Plan(ctx context.Context, v *transform.View) error {
 
 type puttingBack struct {
 	*carrier
-	homes   map[string]*kcp.Cluster // that live on the shard and have orphans on the other, by name
-	paths   map[string]string       // names of homes, by the path under which orphans lie
-	odd     map[string]string       // what orphans say otherwise than their keys, by key on the other shard
-	forever []string                // Events that come without a lease, by key
+	homes   map[string]*kcp.Cluster // living on the shard, with orphans on the other shard, by name
+	paths   map[string]string       // names of homes, by the path of orphans
+	odd     map[string]string       // contradictions between orphans and their keys, by key on the other shard
+	forever []string                // Events without a lease, by key
 }
 
 func (o *PutBack) read(ctx context.Context, v *transform.View) (*puttingBack, error) {
@@ -63,7 +63,7 @@ func (o *PutBack) read(ctx context.Context, v *transform.View) (*puttingBack, er
 	if err != nil {
 		return nil, err
 	}
-	if err := checkWhole(from.shard); err != nil { // what lives there would look like orphans
+	if err := checkWhole(from.shard); err != nil { // otherwise living clusters would look like orphans
 		return nil, fmt.Errorf("%s: %w", o.From.Path(), err)
 	}
 	c, err := newCarrier(ctx, v, from, dest)
@@ -126,11 +126,12 @@ func (p *puttingBack) putBack(ctx context.Context, r original) error {
 		p.from.ttl(r.Lease) == 0 {
 		p.forever = append(p.forever, transform.ShellWord(to))
 	}
-	r.Entry = r.stored() // the decrypted value is not kept
+	r.Entry = r.stored() // drop the decrypted value
 	return p.carryObject(ctx, r, p.renamed(r))
 }
 
-// renamed has an object that lay under a path name its logical cluster; nil for others.
+// renamed sets the name of its logical cluster in an object stored under a path; nil for other
+// objects.
 func (p *puttingBack) renamed(r original) edit {
 	was, err := p.from.layout.Parse(r.Key)
 	if err != nil || p.paths[was.Cluster] == "" {
@@ -166,13 +167,13 @@ func (p *puttingBack) checkHome(c *kcp.Cluster, orphan *kcp.Orphan) {
 
 func (p *puttingBack) hasHome(cluster string) bool { return p.homes[cluster] != nil }
 
-// lost returns the orphans whose keys the shard lacks. A key that it has stays.
+// lost returns the orphans whose keys the shard lacks. Existing keys stay.
 func (p *puttingBack) lost(ctx context.Context) (lost []original, err error) {
 	err = stream.Each(p.from.records(ctx, []byte(p.from.layout.Prefix+"/")), func(r original) error {
 		if name := p.paths[r.key.Cluster]; name != "" {
 			r.key.Cluster = name
 		} else if p.from.shard.Cluster(r.key.Cluster) != nil {
-			return nil // no orphan: the logical cluster of a path lives there
+			return nil // no orphan: the logical cluster of the path lives there
 		}
 		if !p.hasHome(r.key.Cluster) {
 			return nil
@@ -214,8 +215,8 @@ func (p *puttingBack) compareLiving(ctx context.Context, r original, here *inspe
 	return nil
 }
 
-// writtenByKCP tells whether two values differ only in the CA of a shard, which kcp writes at each
-// start into ConfigMaps and Secrets with a service account token.
+// writtenByKCP reports whether two values differ only in the CA of a shard. At each start, kcp
+// writes the CA into ConfigMaps and into Secrets with a service account token.
 func writtenByKCP(key keys.Key, was, is []byte) bool {
 	switch key.Resource {
 	case schema.GroupResource{Resource: "configmaps"}:
@@ -227,8 +228,8 @@ func writtenByKCP(key keys.Key, was, is []byte) bool {
 	return false
 }
 
-// withoutCA returns a Secret with a service account token, without ca.crt and the metadata that an
-// update of it changes; nil for any other value.
+// withoutCA returns a Secret with a service account token, without ca.crt and the metadata that its
+// update changes; nil for any other value.
 func withoutCA(value []byte) map[string]any {
 	secret, err := native.Decode(value)
 	if err != nil || secret["type"] != string(corev1.SecretTypeServiceAccountToken) {

@@ -17,8 +17,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestPutBack: the objects of another tenant that kcp's live migration took along are back, byte
-// for byte; records that kcp made anew stay.
+// TestPutBack checks that another tenant's objects from kcp's live migration are restored, byte for
+// byte, and records recreated by kcp stay.
 func TestPutBack(t *testing.T) {
 	liveRoot, liveShard1 := kcptest.LiveMigrated(t)
 	a := putBack(t, liveShard1, liveRoot, move.PutBack{}).written()
@@ -36,11 +36,12 @@ func TestPutBack(t *testing.T) {
 	require.Equal(t, []any{other, 3}, []any{a.Clusters[0].Name, a.Clusters[0].Keys})
 	require.Equal(t, a.Input.Keys, a.Rest.Keys)
 	a.requireSteps("kcp purge --orphans " + liveShard1)
-	putBack(t, liveShard1, a.out, move.PutBack{}).unchanged() // equal records are no problem
+	putBack(t, liveShard1, a.out, move.PutBack{}).unchanged() // equal records are not a problem
 }
 
-// TestPutBackTokenSecret: kcp writes the CA of its shard into Secrets with a service account token.
-// One that differs in nothing else stays, with a warning; a person decides on any other difference.
+// TestPutBackTokenSecret checks Secrets with a service account token, into which kcp writes the CA
+// of its shard. A Secret without other differences stays, with a warning; any other difference must
+// be allowed.
 func TestPutBackTokenSecret(t *testing.T) {
 	key := secrets + other + "/" + consumer + "/token"
 	secret := func(kind, ca, token string, annotations map[string]string) string {
@@ -85,8 +86,8 @@ func TestPutBackTokenSecret(t *testing.T) {
 	}
 }
 
-// TestPutBackComesAlong: a namespace that comes along is there, a lease keeps its TTL, and Events
-// that would never expire are named.
+// TestPutBackComesAlong checks that a missing namespace is restored with its objects, a lease keeps
+// its TTL, and Events without expiry are named.
 func TestPutBackComesAlong(t *testing.T) {
 	const namespace = "/registry/core/namespaces/" + other + "/" + consumer
 	const event = "/registry/core/events/" + other + "/" + consumer + "/ev"
@@ -100,7 +101,8 @@ func TestPutBackComesAlong(t *testing.T) {
 	a.requireSteps("1 Event…never expire…" + event)
 }
 
-// TestPutBackLivesNowhere: orphans of a logical cluster that lives on neither shard stay.
+// TestPutBackLivesNowhere checks that orphans of a logical cluster that lives on neither shard
+// stay.
 func TestPutBackLivesNowhere(t *testing.T) {
 	liveRoot, liveShard1 := kcptest.LiveMigrated(t)
 	require.Empty(t, putBack(t, liveRoot, liveShard1, move.PutBack{}).unchanged().Problems)
@@ -109,7 +111,7 @@ func TestPutBackLivesNowhere(t *testing.T) {
 	require.Contains(t, a.Problems[0].Reason, "4 keys")
 }
 
-// TestPutBackPrefixes: both shards may have other prefixes.
+// TestPutBackPrefixes checks shards with different prefixes.
 func TestPutBackPrefixes(t *testing.T) {
 	liveRoot, liveShard1 := kcptest.LiveMigrated(t)
 	a := putBack(t, below(t, liveShard1, "/shard/two"), below(t, liveRoot, "/shard/one"), move.PutBack{}).written()
@@ -120,7 +122,7 @@ func TestPutBackPrefixes(t *testing.T) {
 	}
 }
 
-// TestPutBackFails: both files must be whole shards.
+// TestPutBackFails checks that both files must be whole shards.
 func TestPutBackFails(t *testing.T) {
 	whole, cache, part := root(t), recorded(t, kcptest.Cache), archiveOf(t, root(t))
 	for _, c := range []struct {
@@ -140,8 +142,8 @@ const (
 	healed    = configMaps + other + "/" + consumer + "/lost"
 )
 
-// underPath is the root shard with an object of a logical cluster under its path, as an early kcp
-// wrote it.
+// underPath returns the root shard with an object of a logical cluster under its path, as early
+// versions of kcp wrote it.
 func underPath(t testing.TB) string {
 	t.Helper()
 	return root(t, func(t testing.TB, client *clientv3.Client) {
@@ -156,8 +158,8 @@ func underPath(t testing.TB) string {
 	})
 }
 
-// TestKeysUnderPath: put back, the object gets the key and the annotation of its logical cluster,
-// from the same file too. A purge deletes it with its logical cluster.
+// TestKeysUnderPath checks that a restored object gets the key and the annotation of its logical
+// cluster, even from the same file. A purge deletes the object with its logical cluster.
 func TestKeysUnderPath(t *testing.T) {
 	in := underPath(t)
 	a := putBack(t, in, in, move.PutBack{}).written()
@@ -177,7 +179,8 @@ func TestKeysUnderPath(t *testing.T) {
 	require.Empty(t, dumped(t, r.out, func(key []byte) bool { return strings.Contains(string(key), otherPath) }))
 }
 
-// TestKeysUnderPathVerified: a move that lost them is not sound, and no other record is blamed.
+// TestKeysUnderPathVerified checks that a move that lost such keys is not sound, and no other
+// record is reported.
 func TestKeysUnderPathVerified(t *testing.T) {
 	m := moveFiles{origin: underPath(t), destination: shard1(t)}
 	m.archive = extract(t, m.origin, move.Extract{Name: other}, allow("keys-under-path")).written().out

@@ -19,9 +19,9 @@ type refusal struct {
 	code    string
 	key     string   // of the first problem that refuses
 	says    []string // in its reason
-	also    []string // codes that have to be allowed too
-	n       int      // problems that refuse; 0 for one
-	skips   bool     // allowed, something is left out
+	also    []string // other codes that must be allowed too
+	n       int      // number of problems that refuse; 0 for one
+	skips   bool     // the allowed run skips a record
 	created int      // records that an allowed run creates; 0 for any number
 }
 
@@ -43,7 +43,8 @@ func puttingBack(from string) func(testing.TB, string, ...option) result {
 	}
 }
 
-// TestRefused: each code refuses by itself, with the key of a record, and is allowed by itself.
+// TestRefused checks that each code refuses by itself, with the key of a record, and is allowed by
+// itself.
 func TestRefused(t *testing.T) {
 	for command, table := range map[string]func(t *testing.T) map[string]refusal{
 		"extract": extractRefusals, "purge": purgeRefusals, "import": importRefusals,
@@ -87,7 +88,8 @@ func (c refusal) check(t *testing.T) {
 	}
 }
 
-// Edits of a LogicalCluster: it is being deleted, moved by kcp, or says that it is another's.
+// Edits of a LogicalCluster: deletion in progress, live migration in progress, and the name of
+// another logical cluster.
 func terminating(name string) edit {
 	return swap(home(name), `"metadata":{`, `"metadata":{"deletionTimestamp":"2026-11-20T20:00:00Z",`)
 }
@@ -198,12 +200,12 @@ func importRefusals(t *testing.T) map[string]refusal {
 	}
 }
 
-// noV1alpha1 has the shard's kcp know another version of LogicalClusters.
+// noV1alpha1 gives the shard's kcp another version of LogicalClusters.
 var noV1alpha1 = swap(systemDir+"logicalclusters.core.kcp.io", `"name":"v1alpha1"`, `"name":"v1"`,
 	`"storedVersions":["v1alpha1"]`, `"storedVersions":["v1"]`, `"version":"v1alpha1"`, `"version":"v1"`)
 
-// definitionRefusals: only a definition that a binding names, and that is as kcp makes it, comes
-// into system:bound-crds; one of the shard stays.
+// definitionRefusals checks that only definitions that a binding names, in kcp's form, are added to
+// system:bound-crds; definitions of the shard stay.
 func definitionRefusals(t *testing.T) map[string]refusal {
 	from, lacks := archiveOf(t, root(t)), shard1(t, drop(widgetsDefinition))
 	withoutIt := archiveOf(t, root(t, drop(widgetsDefinition)))
@@ -280,15 +282,15 @@ func putBackRefusals(t *testing.T) map[string]refusal {
 	}
 }
 
-// TestUnreadable: an unreadable value that may tell why a purge is to be refused refuses itself,
-// with its own code.
+// TestUnreadable checks that an unreadable value that could refuse a purge refuses the purge, with
+// its own code.
 func TestUnreadable(t *testing.T) {
 	consumers, withChildren := move.Purge{Name: consumer}, move.Purge{Name: consumer, WithChildren: true}
 	childWorkspace := workspaceKey(consumer, "child")
 	for name, c := range map[string]struct {
 		spoiled []string
 		purge   move.Purge
-		at      string // the key that refuses, "" for none
+		at      string // the key that refuses; "" for none
 		warns   string
 	}{
 		"the LogicalCluster": {[]string{home(other), kcptest.WorkspaceKey("other")}, move.Purge{Name: other},
@@ -322,8 +324,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestUnreadableNeeds: an unreadable value among the needs of a logical cluster (its bindings and
-// definitions) is refused, and no --allow lets it pass.
+// TestUnreadableNeeds checks that an unreadable value among the needs of a logical cluster (its
+// bindings and definitions) is refused, with no code to allow it.
 func TestUnreadableNeeds(t *testing.T) {
 	from, rootDB := archiveOf(t, root(t)), root(t)
 	liveRoot, liveShard1 := kcptest.LiveMigrated(t)

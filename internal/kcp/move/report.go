@@ -19,7 +19,7 @@ func (r reporter) raise(key string, code *finding.Code, format string, args ...a
 	return r.list(key, code.Because(format, args...))
 }
 
-// refuse reports a finding that nobody can allow.
+// refuse reports a finding that --allow does not take.
 func (r reporter) refuse(key string, code *finding.Code, format string, args ...any) {
 	r.list(key, code.Because(format, args...).Decided(finding.Refused))
 }
@@ -29,8 +29,8 @@ func (r reporter) note(key string, code *finding.Code, format string, args ...an
 	r.list(key, code.Because(format, args...).Decided(finding.Noted))
 }
 
-// checkSystem, checkTerminating and checkMigrating report states of a logical cluster in which it
-// is not to be moved or deleted.
+// checkSystem, checkTerminating and checkMigrating report a logical cluster in a state that
+// prevents moves and deletions.
 func (r reporter) checkSystem(key, name string) {
 	if kcp.IsSystem(name) {
 		r.raise(key, codeSystemCluster, "%q is a part of kcp itself", name)
@@ -59,13 +59,13 @@ func (r reporter) raiseUnseen(key, name string, owner *kcp.Owner) {
 		"here", owner.Name, owner.Cluster, name)
 }
 
-// keyOf is the key of a LogicalCluster, for findings about the whole logical cluster.
+// keyOf returns the key of a LogicalCluster, for findings about the whole logical cluster.
 func (r reporter) keyOf(name string) string { return string(kcp.LogicalClusterKey(r.prefix, name)) }
 
-// Receipts is the section of a report with the logical clusters that left the input or came into
-// the output.
+// Receipts is the section of a report with the logical clusters that were removed from the input or
+// added to the output.
 type Receipts struct {
-	Untold   bool         `json:"-"` // tables of another section say more
+	Untold   bool         `json:"-"` // the tables of another section include the clusters
 	Clusters []Receipt    `json:"clusters,omitempty"`
 	Rest     *archive.Sum `json:"rest,omitempty"` // all other live records, equal in input and output
 }
@@ -75,8 +75,8 @@ type Receipt struct {
 	Name        string `json:"name"`
 	Path        string `json:"path"`
 	archive.Sum        // of its records
-	Copies      int    `json:"copies"` // records of it in a cache of the same file
-	// CopiesMoved of Copies were given to the shard ToShard, under keys of its own.
+	Copies      int    `json:"copies"` // copies of its records in a cache of the same file
+	// CopiesMoved is the number of Copies that were moved to ToShard, under new keys.
 	CopiesMoved int    `json:"copiesMoved,omitempty"`
 	ToShard     string `json:"toShard,omitempty"`
 }
@@ -88,7 +88,7 @@ func (r *Receipts) Receive(m *archive.Manifest) {
 	}
 }
 
-// Tables has a row for each logical cluster, and none for a refused plan.
+// Tables returns a row for each logical cluster; none for a refused plan.
 func (r *Receipts) Tables(outcome transform.Outcome) []transform.Table {
 	if outcome == transform.Refused || r.Untold {
 		return nil
@@ -104,7 +104,7 @@ func (r *Receipts) Tables(outcome transform.Outcome) []transform.Table {
 	return []transform.Table{t}
 }
 
-// copies counts copies in a cache, and names the shard that got them.
+// copies returns the number of copies in a cache, and the shard of the moved copies.
 func (r Receipt) copies() string {
 	switch r.CopiesMoved {
 	case 0:

@@ -18,14 +18,14 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Place is where records of one logical cluster lie: below the prefix of a shard, or of a cache as
-// a shard wrote them.
+// Place is a location of records of one logical cluster: the prefix of a shard, or the prefix of a
+// cache and the shard that wrote the copies.
 type Place struct{ Prefix, Shard, Cluster string }
 
-// placeOf is the place of a key.
+// placeOf returns the place of a key.
 func placeOf(k keys.Key) Place { return Place{k.Prefix, k.Shard, k.Cluster} }
 
-// placeOfCopy is the place of the records of a copy.
+// placeOfCopy returns the place of the records of a copy.
 func placeOfCopy(c *kcp.Copy) Place { return Place{c.Prefix, c.Shard, c.Cluster} }
 
 // Compare orders places by prefix, logical cluster and shard.
@@ -34,19 +34,19 @@ func (p Place) Compare(q Place) int {
 		strings.Compare(p.Shard, q.Shard))
 }
 
-// Selection says which keys of a file belong to some logical clusters, by the keys alone.
+// Selection selects the keys of some logical clusters in a file, from the keys only.
 type Selection struct {
 	Layouts keys.Layouts
-	Places  map[Place]bool  // whose keys are selected
-	Created map[string]bool // keys that are neither selected nor of the rest: the input does not have them
+	Places  map[Place]bool  // of the selected keys
+	Created map[string]bool // keys created by the run, neither selected nor in the rest
 }
 
-// newSelection makes a Selection of no key.
+// newSelection returns an empty Selection.
 func newSelection(layouts keys.Layouts) *Selection {
 	return &Selection{Layouts: layouts, Places: map[Place]bool{}, Created: map[string]bool{}}
 }
 
-// Of returns the place of a key that is selected.
+// Of returns the place of a key and whether the key is selected.
 func (s *Selection) Of(key []byte) (p Place, selected bool) {
 	k, _, err := s.Layouts.Parse(key)
 	if err != nil {
@@ -56,16 +56,16 @@ func (s *Selection) Of(key []byte) (p Place, selected bool) {
 	return p, s.Places[p]
 }
 
-// Has tells whether a key is selected.
+// Has reports whether a key is selected.
 func (s *Selection) Has(key []byte) bool {
 	_, selected := s.Of(key)
 	return selected
 }
 
-// Purged tells whether a purge deletes or creates a key.
+// Purged reports whether a purge deletes or creates a key.
 func (s *Selection) Purged(key []byte) bool { return s.Has(key) || s.Created[string(key)] }
 
-// Split holds the live records of a file in two parts: the selected ones and the rest.
+// Split holds the live records of a file in two parts: the selected records and the rest.
 type Split struct {
 	Keys    []Selected // in revision order
 	digests map[Place]*archive.Digest
@@ -105,7 +105,7 @@ func (s *Selection) Split(ctx context.Context, r *inspect.Reader) (*Split, error
 	return out, nil
 }
 
-// Past returns the places of which a file has records of any revision, deletions among them.
+// Past returns the places with records of any revision in a file, including tombstones.
 func (s *Selection) Past(ctx context.Context, r *inspect.Reader) (map[Place]bool, error) {
 	all := map[Place]bool{}
 	for rec, err := range r.Snapshot().Records(ctx) {
@@ -113,14 +113,14 @@ func (s *Selection) Past(ctx context.Context, r *inspect.Reader) (map[Place]bool
 			return nil, err
 		}
 		if k, _, err := s.Layouts.Parse(rec.Key); err == nil &&
-			!all[placeOf(k)] { // a part of a key would keep the whole key
+			!all[placeOf(k)] { // a substring would keep the whole key in memory
 			all[Place{strings.Clone(k.Prefix), strings.Clone(k.Shard), strings.Clone(k.Cluster)}] = true
 		}
 	}
 	return all, nil
 }
 
-// Sum is the sum of the records in one place.
+// Sum returns the sum of the records in one place.
 func (s *Split) Sum(p Place) archive.Sum {
 	if d := s.digests[p]; d != nil {
 		return d.Sum()
@@ -128,11 +128,11 @@ func (s *Split) Sum(p Place) archive.Sum {
 	return archive.Sum{}
 }
 
-// Index looks up Workspaces and copies by logical cluster: a purge asks for thousands.
+// Index looks up Workspaces and copies by logical cluster: a purge needs thousands of lookups.
 type Index struct {
 	Leading map[string][]Link      // Workspaces, by the logical cluster that they name
-	lying   map[location][]Link    // the same, by where they lie
-	Copies  map[string][]*kcp.Copy // by the logical cluster, of all caches
+	lying   map[location][]Link    // Workspaces, by their own place
+	Copies  map[string][]*kcp.Copy // by logical cluster, of all caches
 	Caches  map[string]bool        // their prefixes
 }
 
@@ -145,7 +145,7 @@ type Link struct {
 
 type location struct{ parent, name string }
 
-// newIndex makes the Index of a file.
+// newIndex returns the Index of a file.
 func newIndex(f *kcp.File) *Index {
 	x := &Index{Leading: map[string][]Link{}, lying: map[location][]Link{}, Copies: map[string][]*kcp.Copy{},
 		Caches: map[string]bool{}}
@@ -170,19 +170,18 @@ func newIndex(f *kcp.File) *Index {
 	return x
 }
 
-// ErrShardUnknown is returned for a file with copies of the logical cluster, of which it does not
-// say whether this shard wrote them.
+// ErrShardUnknown is returned for a file with copies of the logical cluster if the name of the
+// shard, and so the writer of the copies, is unknown.
 var ErrShardUnknown = finding.WithHint(errors.New("the file does not say what this shard is called"),
 	"--as-shard S names this shard")
 
-// ShardUnknown is ErrShardUnknown for a place in a cache.
+// ShardUnknown returns ErrShardUnknown for a place in a cache.
 func (p Place) ShardUnknown() error {
 	return fmt.Errorf("%w: the cache below %q has records of %q, from shard %q among others; name this one with "+
 		"--as-shard", ErrShardUnknown, p.Prefix, p.Cluster, p.Shard)
 }
 
-// AddCopies selects the copies of a logical cluster that a shard wrote; its name is "" where it is
-// not known.
+// AddCopies selects the copies of a logical cluster that a shard wrote; shard is "" if unknown.
 func (x *Index) AddCopies(to *Selection, cluster, shard string) (copies []*kcp.Copy, err error) {
 	for _, copied := range x.Copies[cluster] {
 		switch {
@@ -196,10 +195,12 @@ func (x *Index) AddCopies(to *Selection, cluster, shard string) (copies []*kcp.C
 	return copies, nil
 }
 
-// WorkspacesAt returns the Workspaces of a name in a logical cluster, one a shard of the file.
+// WorkspacesAt returns the Workspaces with a name in a logical cluster, one for each shard of the
+// file.
 func (x *Index) WorkspacesAt(parent, name string) []Link { return x.lying[location{parent, name}] }
 
-// warnUnknown reports the keys below storage prefixes that belong to no logical cluster: they stay.
+// warnUnknown reports the keys below storage prefixes that belong to no logical cluster: these keys
+// stay.
 func warnUnknown(v *transform.View, f *kcp.File, prefixes map[string]bool) {
 	for _, u := range f.Unknown {
 		if s, ok := f.Layouts.Of([]byte(u.Key)); ok && prefixes[s.Prefix] && !u.Expected {
@@ -223,7 +224,7 @@ func staysWithout(child *kcp.Cluster) string {
 		child.Owner.Name, child.Owner.Cluster)
 }
 
-// elsewhere says where a logical cluster lives that is not on the shard of its Workspace.
+// elsewhere describes where a logical cluster lives that is not on the shard of its Workspace.
 func elsewhere(w kcp.Workspace) string {
 	if w.ShardName == "" {
 		return "does not live on this shard"
@@ -231,9 +232,9 @@ func elsewhere(w kcp.Workspace) string {
 	return fmt.Sprintf("does not live on this shard; the Workspace says that it lives on %q", w.ShardName)
 }
 
-// shardHash is the value of kcp.AnnotationShardHash: 8 digits of the SHA-224 of the name in base
-// 36 (kcp pkg/reconciler/tenancy/workspace/workspace_reconcile_scheduling.go). A leading zero byte
-// is a digit, as in github.com/martinlindhe/base36, which kcp uses.
+// shardHash returns the value of kcp.AnnotationShardHash: 8 digits of the SHA-224 of the name in
+// base 36 (kcp pkg/reconciler/tenancy/workspace/workspace_reconcile_scheduling.go). A leading zero
+// byte is a digit, as in github.com/martinlindhe/base36, the library of kcp.
 func shardHash(name string) string {
 	sum := sha256.Sum224([]byte(name))
 	digits := new(big.Int).SetBytes(sum[:]).Text(36)
@@ -246,8 +247,8 @@ func shardHash(name string) string {
 	return digits[:8]
 }
 
-// dropMigrating removes the mark of a live migration from a stored LogicalCluster: with it kcp
-// answers no request.
+// dropMigrating removes the annotation of a live migration from a stored LogicalCluster: kcp
+// answers no request to a logical cluster with the annotation.
 func dropMigrating(logicalCluster []byte) ([]byte, error) {
 	return encoding.Set(logicalCluster, nil, "metadata", "annotations", kcp.AnnotationMigrating)
 }
@@ -258,7 +259,7 @@ func moveLogicalCluster(logicalCluster []byte, shard string) ([]byte, error) {
 }
 
 // moveWorkspace changes shard and region of the logical cluster in a stored Workspace; region ""
-// leaves the label.
+// keeps the label.
 func moveWorkspace(workspace []byte, shard, region string) ([]byte, error) {
 	out, err := encoding.Set(workspace, shard, "metadata", "annotations", kcp.AnnotationShard)
 	if err == nil {
@@ -270,9 +271,9 @@ func moveWorkspace(workspace []byte, shard, region string) ([]byte, error) {
 	return out, err
 }
 
-// copyFor returns a decrypted copy as that of another shard: only its annotation changes.
+// copyFor returns a decrypted copy for another shard: only its annotation changes.
 func copyFor(value []byte, shard string) ([]byte, error) {
-	if _, err := encoding.ReadMeta(value); err != nil { // an edit reads no more than it needs
+	if _, err := encoding.ReadMeta(value); err != nil { // an edit checks only the edited part
 		return nil, err
 	}
 	from, err := encoding.Get(value, "metadata", "annotations", kcp.AnnotationCopied)
@@ -282,5 +283,5 @@ func copyFor(value []byte, shard string) ([]byte, error) {
 	return encoding.Set(value, shard, "metadata", "annotations", kcp.AnnotationCopied)
 }
 
-// isEncrypted tells whether a stored value is encrypted.
+// isEncrypted reports whether a stored value is encrypted.
 func isEncrypted(stored []byte) bool { return encoding.Detect(stored) == encoding.FormatEncrypted }

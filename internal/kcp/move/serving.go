@@ -16,24 +16,25 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// storedType is a type of a logical cluster as stored: under the identity of an APIExport, or none.
+// storedType is the type of stored objects in a logical cluster: under the identity of an
+// APIExport, or none.
 type storedType struct {
 	Cluster  string
 	Resource apischema.GroupResource
 	identity string
 }
 
-// Serving finds the definition by which kcp reads a custom resource on the destination, in the
-// order of kcp pkg/server/apiextensions.go: the shard's own for types of kcp, those of
-// system:bound-crds for bound types, the logical cluster's own for all others.
+// Serving finds the definition with which kcp reads a custom resource on the destination, in the
+// order of kcp pkg/server/apiextensions.go: for types of kcp the shard's own definition, for bound
+// types the definition in system:bound-crds, for other types the logical cluster's own definition.
 type Serving struct {
 	system map[apischema.GroupResource]*kcp.Definition
-	Bound  map[string]*kcp.Definition // by UID: the shard's, and those that are brought
+	Bound  map[string]*kcp.Definition // by UID: definitions of the shard, and added definitions
 	own    map[storedType][]string    // versions; without identity
 	uids   map[storedType]string      // of bound types
-	Unfit  map[string]string          // why a definition of the origin was not brought, by UID
-	// Undecryptable has the logical clusters with undecryptable definitions; kcp.SystemCRDs
-	// for those of the shard.
+	Unfit  map[string]string          // why a definition of the origin was not added, by UID
+	// Undecryptable has the logical clusters with undecryptable definitions; kcp.SystemCRDs for
+	// definitions of the shard.
 	Undecryptable map[string]bool
 	Unreadable    []*Unreadable // in the order of the records
 	found         map[Unreadable]*Unreadable
@@ -48,7 +49,7 @@ type Unreadable struct {
 	Records int
 }
 
-// newServing makes a Serving of the definitions of a shard.
+// newServing returns a Serving with the definitions of a shard.
 func newServing(shard *kcp.Shard) *Serving {
 	s := &Serving{
 		system: map[apischema.GroupResource]*kcp.Definition{}, Bound: map[string]*kcp.Definition{},
@@ -79,7 +80,7 @@ func (s *Serving) Bind(c *kcp.Cluster) {
 	}
 }
 
-// Define adds a logical cluster's own definition. An unreadable one defines nothing.
+// Define adds a logical cluster's own definition. An unreadable definition is ignored.
 func (s *Serving) Define(key keys.Key, value []byte) {
 	crd, err := schema.ParseCRD(value)
 	if err != nil {
@@ -96,8 +97,8 @@ func versionsOf(crd *schema.CRD) (names []string) {
 	return names
 }
 
-// Versions returns the versions of a type, or the code why it is not served. Neither means that it
-// is not known.
+// Versions returns the versions of a type, or the code why the type is not served. Both are nil for
+// an unknown type.
 func (s *Serving) Versions(key keys.Key) (versions []string, code *finding.Code) {
 	of := typeOf(key)
 	switch def := s.system[key.Resource]; {
@@ -105,7 +106,7 @@ func (s *Serving) Versions(key keys.Key) (versions []string, code *finding.Code)
 		if def := s.Bound[s.uids[of]]; def != nil {
 			return def.Versions, nil
 		}
-		return nil, nil // bound no more, or its definition is missing, which is reported once
+		return nil, nil // not bound any more, or without its definition, which is reported once
 	case !key.Custom:
 		return nil, nil
 	case def != nil:
@@ -118,7 +119,7 @@ func (s *Serving) Versions(key keys.Key) (versions []string, code *finding.Code)
 	return nil, codeMissingDefinition
 }
 
-// Check checks a decrypted record that comes in under a key.
+// Check checks a decrypted record to be written under a key.
 func (s *Serving) Check(key keys.Key, to, value []byte) {
 	m := Unreadable{storedType: typeOf(key)}
 	version, readable := s.read(key, value)
@@ -137,8 +138,7 @@ func (s *Serving) Check(key keys.Key, to, value []byte) {
 	}
 }
 
-// read returns the version at which an object is stored. An own definition that cannot be parsed is
-// unreadable.
+// read returns the stored version of an object. A definition that cannot be parsed is unreadable.
 func (s *Serving) read(key keys.Key, value []byte) (version string, readable bool) {
 	v, _ := encoding.Parse(value)
 	err := inspect.CheckValue(key, value)
@@ -151,8 +151,9 @@ func (s *Serving) read(key keys.Key, value []byte) (version string, readable boo
 	return v.GVK.Version, err == nil
 }
 
-// mergeStored adds those of theirs that a definition lists behind its stored versions. No server
-// would accept another update of a definition with the others, which are unlisted.
+// mergeStored appends to stored the versions of theirs that the definition lists. The other
+// versions are unlisted: with one of them in storedVersions no server would accept an update of the
+// definition.
 func mergeStored(listed, stored, theirs []string) (merged, unlisted []string) {
 	merged = slices.Clone(stored)
 	for _, version := range theirs {

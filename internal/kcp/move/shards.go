@@ -23,15 +23,15 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// ErrPartial is returned for a file that lacks records which every shard makes when it starts: an
-// archive, an etcd for single types, or a shard on which kcp has never run.
+// ErrPartial is returned for a file that lacks records of every started shard: an archive, an etcd
+// for single types, or a shard on which kcp has never run.
 var ErrPartial = errors.New("no whole shard of kcp")
 
-// destination is the shard that records are brought into.
+// destination is the shard that receives the records.
 type destination struct {
 	file  *kcp.File
 	shard *kcp.Shard
-	name  string    // what it is called; "" where nothing says it
+	name  string    // of the shard; "" if unknown
 	known *kcp.File // the storages of its file, and the caches of a cache server
 }
 
@@ -47,13 +47,13 @@ func readDestination(
 		return nil, err
 	}
 	d := &destination{file, shard, cmp.Or(asShard, shard.Name), &kcp.File{Shards: file.Shards, Caches: file.Caches}}
-	if cache != nil { // a shard beside the cache is none of this installation's
+	if cache != nil { // a shard in the cache's file is not part of this installation
 		d.known.Caches = slices.Concat(file.Caches, cache.Caches)
 	}
 	return d, checkWhole(shard)
 }
 
-// checkWhole returns ErrPartial for a shard whose logical clusters or types are not known.
+// checkWhole returns ErrPartial for a shard whose logical clusters or types are unknown.
 func checkWhole(s *kcp.Shard) error {
 	lacks := ""
 	switch {
@@ -75,7 +75,7 @@ func (d *destination) called() string {
 	return fmt.Sprintf("shard %q", d.name)
 }
 
-// registered returns the Shard object of the destination, nil for none in the files.
+// registered returns the Shard object of the destination; nil for none in the files.
 func (d *destination) registered() *kcp.RegisteredShard {
 	for _, r := range d.known.Registered() {
 		if r.Name == d.name {
@@ -85,7 +85,8 @@ func (d *destination) registered() *kcp.RegisteredShard {
 	return nil
 }
 
-// presence returns a key of a logical cluster in the file, and a sentence about it; "" for none.
+// presence returns a key of a logical cluster in the file, and a sentence about the key; "" for
+// none.
 func (d *destination) presence(name string) (key, what string) {
 	for _, s := range d.file.Shards {
 		where := ""
@@ -116,8 +117,8 @@ type origin struct {
 	leases map[int64]int64 // TTL in seconds, by id
 }
 
-// openOrigin reads a snapshot with kcp.Read or kcp.ReadChecked. prefixes name its storage
-// where there are several, or where it cannot be detected.
+// openOrigin reads a snapshot with kcp.Read or kcp.ReadChecked. prefixes name its storage if the
+// file has several, or if the storage is not detectable.
 func openOrigin(
 	ctx context.Context, s *snapshot.Snapshot, read func(context.Context, *inspect.Reader) (*kcp.File, error),
 	decrypter inspect.Decrypter, prefixes ...string,
@@ -137,7 +138,7 @@ func openOrigin(
 	return o, nil
 }
 
-// reportOrigin adds the origin's file to the report, and warnings about it.
+// reportOrigin adds the origin's file to the report, and warnings about the file.
 func (c *carrier) reportOrigin(ctx context.Context) error {
 	s := c.from.reader.Snapshot()
 	info, err := s.Info(ctx)
@@ -158,12 +159,12 @@ type original struct {
 	key keys.Key
 }
 
-// stored is the record without its decrypted value. Its bytes are those of the mapped file.
+// stored returns the record without its decrypted value. Its bytes are in the mapped file.
 func (r original) stored() *inspect.Entry {
 	return &inspect.Entry{Key: r.Key, Stored: r.Stored, Lease: r.Lease}
 }
 
-// ttl is the TTL of a lease in seconds; 0 for no lease, and for one that the file does not have.
+// ttl returns the TTL of a lease in seconds; 0 for no lease or a missing lease.
 func (o *origin) ttl(id int64) int64 {
 	if id == 0 {
 		return 0
@@ -190,7 +191,7 @@ func (o *origin) definitions(ctx context.Context) iter.Seq2[original, error] {
 	return o.records(ctx, o.layout.Dirs(keys.DefinitionType())[0])
 }
 
-// defineIn adds the definitions that logical clusters have themselves.
+// defineIn adds the own definitions of logical clusters.
 func (c *carrier) defineIn(ctx context.Context, o *origin, of func(cluster string) bool) error {
 	return stream.Each(o.definitions(ctx), func(r original) error {
 		if !of(r.key.Cluster) {
@@ -212,11 +213,12 @@ func (c *carrier) definitionKey(uid string) []byte {
 	return c.to.Format(keys.Key{Resource: keys.DefinitionType(), Cluster: kcp.BoundCRDs, Name: uid})
 }
 
-// wants has the types of which bindings name definitions, by the UIDs of the definitions.
+// wants maps the UIDs of definitions to the types in the bindings that name them.
 type wants map[string][]apischema.GroupResource
 
 // bring stages the wanted bound definitions that the shard lacks, and merges stored versions into
-// the others. All logical clusters of a shard use them: an unfit one is never brought.
+// the existing definitions. All logical clusters of a shard use bound definitions: an unfit one is
+// never added.
 func (c *carrier) bring(ctx context.Context, wanted wants) error {
 	return stream.Each(c.from.definitions(ctx), func(r original) error {
 		types, wanted := wanted[r.key.Name]
@@ -238,8 +240,8 @@ func (c *carrier) bring(ctx context.Context, wanted wants) error {
 	})
 }
 
-// unfit says why a record is not the bound definition of types as kcp makes it (kcp
-// pkg/reconciler/apis/apibinding/apibinding_reconcile.go); "" where it is.
+// unfit returns why a record is not the bound definition of types in kcp's form (kcp
+// pkg/reconciler/apis/apibinding/apibinding_reconcile.go); "" if the record fits.
 func unfit(r original, types []apischema.GroupResource) string {
 	if r.Undecryptable != nil {
 		return fmt.Sprintf("whether it fits cannot be told, it cannot be decrypted: %v", r.Undecryptable)
@@ -319,7 +321,7 @@ func (c *carrier) needDefinitions(cluster *kcp.Cluster, wanted wants) {
 		here := c.serving.Bound[bound.UID]
 		switch {
 		case bound.Virtual || wanted[bound.UID] == nil:
-		case here != nil && here.Problem != "" && c.from.shard.Definition(bound.UID) == nil: // else it was compared
+		case here != nil && here.Problem != "" && c.from.shard.Definition(bound.UID) == nil: // else compared
 			c.raise(here.Key, codeDefinitionDiffers, "whether the definition of %s here fits cannot be told: %s",
 				bound.Resource, here.Problem)
 		case here == nil:
@@ -334,7 +336,7 @@ func (c *carrier) needDefinitions(cluster *kcp.Cluster, wanted wants) {
 	}
 }
 
-// perhaps qualifies a missing definition where an unreadable one may define the type.
+// perhaps qualifies a missing definition if an unreadable definition may define the type.
 func perhaps(s *Serving, cluster string) string {
 	switch {
 	case s.Undecryptable[cluster]:
@@ -365,7 +367,7 @@ func (c *carrier) reportUnreadable() {
 }
 
 // checkIdentities reports identities of types that the destination does not know: its kcp would
-// have another for the same APIExport, and not find the objects.
+// have another identity for the same APIExport, and would not find the objects.
 func (c *carrier) checkIdentities(types map[string][]string) {
 	for _, identity := range slices.Sorted(maps.Keys(types)) {
 		if identity == "" || c.dest.known.Knows(identity, nil) {

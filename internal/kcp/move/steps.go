@@ -11,13 +11,13 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// stepToStop is the first step of each list. A front-proxy that runs while shards are restored uses
-// its old routes for another minute: 53 and 84 seconds on a kcp of three shards.
+// stepToStop adds the first step of each list. A front-proxy that runs while shards are restored
+// uses its old routes for another minute: 53 and 84 seconds on a kcp of three shards.
 func stepToStop(r *transform.Report, whom, why string) {
 	r.AddStep("stop all front-proxies first, then %s, before anything is restored: %s", whom, why)
 }
 
-// stepToStart follows the restore; all steps before it come before the restore.
+// stepToStart marks all steps so far as steps before the restore, and adds the start.
 func stepToStart(r *transform.Report) {
 	r.BeforeRestore = len(r.Steps)
 	r.AddStep("start etcd, then the cache server and the shards; start the front-proxies last, when all shards are " +
@@ -29,8 +29,8 @@ func stepToStart(r *transform.Report) {
 // LostWrites is why a server is stopped before its etcd is restored.
 const LostWrites = "what a server writes after its snapshot is lost"
 
-// copiesMove is the command that gives copies in a cache to another shard; either shard is "" where
-// it is not known.
+// copiesMove returns the command that moves copies in a cache to another shard; from and to are ""
+// if unknown.
 func copiesMove(names []string, files, from, to string) string {
 	name, each := "NAME", ", for each NAME of "+strings.Join(names, ", ")+", each on the output of the one before"
 	if len(names) == 1 {
@@ -40,14 +40,14 @@ func copiesMove(names []string, files, from, to string) string {
 		name, files, transform.ShellWord(cmp.Or(from, "SHARD")), transform.ShellWord(cmp.Or(to, "NEW-SHARD")), each)
 }
 
-// stepToMoveCopies is for a cache in an etcd of its own.
+// stepToMoveCopies is for a cache in a separate etcd.
 func stepToMoveCopies(r *transform.Report, names []string, from, to string) {
 	r.AddStep("give its copies in the cache server to the new shard, where that has an etcd of its own: %s",
 		copiesMove(names, "CACHE CACHE-OUT", from, to))
 }
 
-// stepToVerify comes before any output is restored. apart is for a cache that may have an etcd of
-// its own.
+// stepToVerify comes before any output is restored. apart is for a cache that may have a separate
+// etcd.
 func stepToVerify(r *transform.Report, archive, destination string, apart bool) {
 	when, caches := "", ""
 	if apart {
@@ -59,7 +59,7 @@ func stepToVerify(r *transform.Report, archive, destination string, apart bool) 
 		caches)
 }
 
-// purgeSteps adds what is left to do by hand.
+// purgeSteps adds the remaining manual steps.
 type purgeSteps struct {
 	*choice
 	report *transform.Report
@@ -109,8 +109,8 @@ func (c purgeSteps) orphans() (n, keys int) {
 	return len(c.shard.Orphans), keys
 }
 
-// addPast names logical clusters with older records only. The file does not tell whether they
-// lived here.
+// addPast names logical clusters with older records only. The file does not show whether the
+// clusters lived here.
 func (c purgeSteps) addPast() {
 	gone := map[string]bool{}
 	for at := range c.past {
@@ -165,7 +165,7 @@ func (c purgeSteps) addCaches() {
 		copiesMove(names, "CACHE CACHE-OUT"+c.scrubToo(), c.shardName, c.options.ToShard))
 }
 
-// scrubToo makes another purge scrub like this one.
+// scrubToo returns the flag to make another purge scrub too.
 func (c purgeSteps) scrubToo() string {
 	if c.options.Scrub {
 		return " --scrub"

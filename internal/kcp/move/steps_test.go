@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 )
 
-// TestFrontProxies: every list of steps stops the front-proxies first, and starts them after all
-// files are made.
+// TestFrontProxies checks that every list of steps stops the front-proxies first, and starts the
+// front-proxies after all files are made.
 func TestFrontProxies(t *testing.T) {
 	_, back := purgedRoot(t)
 	liveRoot, liveShard1 := kcptest.LiveMigrated(t)
@@ -38,7 +38,7 @@ func TestFrontProxies(t *testing.T) {
 				return slices.IndexFunc(steps, func(s string) bool { return strings.Contains(s, text) })
 			}
 			stop, start := step("stop all front-proxies first"), step("start the front-proxies last")
-			if name != "extract" { // which changes no file of a shard
+			if name != "extract" { // an extraction changes no file of a shard
 				require.Zero(t, stop)
 				require.Contains(t, steps[r.BeforeRestore-2], "restore every member")
 			}

@@ -10,13 +10,13 @@ import (
 
 // Verdict is the result of checking a move.
 type Verdict struct {
-	From      string // name of the shard; "" where nothing says it
+	From      string // name of the shard; "" if unknown
 	To        string
 	Clusters  []Moved
-	Answers   []Answer  // one a question, in the order of Questions
+	Answers   []Answer  // one for each question, in the order of Questions
 	Findings  []Finding // by code, in the order of Codes, file and key
-	Unchecked []Finding // questions that the files do not answer; they have no code
-	Notes     []string  // what a person should know that is no finding
+	Unchecked []Finding // questions that the files do not answer, without a code
+	Notes     []string  // remarks that are not findings
 }
 
 // Moved is a logical cluster of the move.
@@ -30,18 +30,18 @@ type Moved struct {
 type Answer struct {
 	Question Question `json:"question"`
 	Answer   string   `json:"answer"`  // "no", "yes" or "unknown"
-	Checked  int      `json:"checked"` // records that were looked at; of QuestionDamaged files
+	Checked  int      `json:"checked"` // checked records; files for QuestionDamaged
 	Findings int      `json:"findings"`
 }
 
 // Finding is a difference from a sound move.
 type Finding struct {
-	finding.Finding // with no key where it is about the file, or a logical cluster, as a whole
+	finding.Finding // without a key if about the file, or a logical cluster, as a whole
 	Question        Question
-	File            string // the path of the file it was found in
+	File            string // the path of the file with the finding
 }
 
-// Sound tells whether everything was checked and nothing found: the answer to each question is
+// Sound reports whether everything was checked without findings: the answer to each question is
 // "no".
 func (v *Verdict) Sound() bool {
 	if len(v.Findings)+len(v.Unchecked) > 0 || len(v.Answers) != len(Questions()) {
@@ -53,12 +53,12 @@ func (v *Verdict) Sound() bool {
 // Question is a question about a move.
 type Question string
 
-// The questions. The answer of a sound move is "no" to each.
+// The questions. The answer for a sound move is "no" to each question.
 const (
-	QuestionDamaged Question = "damaged" // is a file not as it was written?
-	QuestionLost    Question = "lost"    // is anything of the archive not on the destination, or not as it was?
-	QuestionDoubled Question = "doubled" // is anything of the logical clusters at two places?
-	QuestionTouched Question = "touched" // was anything that is not theirs changed?
+	QuestionDamaged Question = "damaged" // was a file changed after it was written?
+	QuestionLost    Question = "lost"    // is a record of the archive missing or changed on the destination?
+	QuestionDoubled Question = "doubled" // are records of the logical clusters in two places?
+	QuestionTouched Question = "touched" // was any other record changed?
 )
 
 // Questions returns all questions in the order of a report.
@@ -93,7 +93,7 @@ func Codes() (codes []*finding.Code) {
 	return codes
 }
 
-// Ignorable returns the codes that can be ignored: all but those that end a check.
+// Ignorable returns the codes that Move.Ignore accepts: all but the codes that end a check.
 func Ignorable() []*finding.Code { return Codes()[len(QuestionDamaged.codes()):] }
 
 func question(code *finding.Code) Question {
@@ -101,7 +101,7 @@ func question(code *finding.Code) Question {
 	return all[slices.IndexFunc(all, func(q Question) bool { return slices.Contains(q.codes(), code) })]
 }
 
-// The findings, by the questions that they answer.
+// The codes of findings, by their questions.
 var (
 	codeDamaged            = finding.Lookup("damaged")
 	codeArchiveDamaged     = finding.Lookup("archive-damaged")
@@ -162,7 +162,7 @@ func (f *findings) note(format string, args ...any) {
 	f.Notes = append(f.Notes, fmt.Sprintf(format, args...))
 }
 
-// finish sorts the findings and answers the questions. If the files could not be compared, it
+// finish sorts the findings and answers the questions. If the files could not be compared, finish
 // answers only QuestionDamaged.
 func (f *findings) finish(ignore []string, compared bool) *Verdict {
 	f.Findings = slices.DeleteFunc(f.Findings, func(one Finding) bool {

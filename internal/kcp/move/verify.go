@@ -16,8 +16,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Move is a move of logical clusters between two shards, as files. Its snapshots stay open while it
-// is checked.
+// Move is a move of logical clusters between two shards, as files. The snapshots must stay open
+// during the check.
 type Move struct {
 	Archive        *inspect.Reader
 	OriginOut      *inspect.Reader   // the output of kcp purge
@@ -25,24 +25,24 @@ type Move struct {
 	Origin         *inspect.Reader   // the input of kcp purge; nil for none
 	Destination    *inspect.Reader   // the input of kcp import; nil for none
 	Caches         []*inspect.Reader // outputs of kcp purge for cache servers
-	CachesBefore   []*inspect.Reader // the inputs of these, in their order; may be shorter, and have nil
-	Prefixes       []string          // of the destination's storage, where its file has several
-	FromShard      string            // the origin's name, where the archive does not say
-	AsShard        string            // the destination's name, where its file does not say
-	Ignore         []string          // codes to leave out, of those that are Ignorable
-	// Configured: an encryption configuration of the destination is given, and has to decrypt every
-	// value that was moved.
+	CachesBefore   []*inspect.Reader // inputs of the purges, in the order of Caches; may be shorter, and have nil
+	Prefixes       []string          // of the destination's storage, if its file has several
+	FromShard      string            // the origin's name, if not in the archive
+	AsShard        string            // the destination's name, if not in its file
+	Ignore         []string          // codes to omit; see Ignorable
+	// Configured means that an encryption configuration of the destination is given, and has to
+	// decrypt every moved value.
 	Configured bool
 }
 
 // ErrFromShard is returned for an archive of another shard than Move.FromShard.
 var ErrFromShard = errors.New("the archive is of another shard")
 
-// errStop ends a check whose findings leave nothing more to compare.
+// errStop ends a check if no further comparison is possible.
 var errStop = errors.New("nothing more can be checked")
 
-// Verify checks a move. Findings, damaged files among them, are in the Verdict. An error means that
-// a file is no archive or no shard of kcp, or cannot be read.
+// Verify checks a move. Findings, including damaged files, are in the Verdict. An error means that
+// a file is not an archive or a shard of kcp, or cannot be read.
 //
 // Memory grows with the records of the archive, without their values, and with the findings.
 func (m Move) Verify(ctx context.Context) (*Verdict, error) {
@@ -57,7 +57,8 @@ func (m Move) Verify(ctx context.Context) (*Verdict, error) {
 	return f.finish(m.Ignore, c != nil), nil
 }
 
-// Damaged is the verdict on a file that is too damaged to be opened; err says how.
+// Damaged returns the verdict for a file that cannot be opened because of damage; err is the
+// reason.
 func Damaged(path string, err error) *Verdict {
 	f := newFindings()
 	f.checked[QuestionDamaged] = 1
@@ -90,13 +91,13 @@ type checker struct {
 	archive     *archived
 	origin      *output
 	destination *output
-	outputs     []*output // both, and those with caches
-	imported    int64     // revision of the first record that was imported; 0 until checkDestination has found it
+	outputs     []*output // of both shards and of separate caches
+	imported    int64     // revision of the first imported record; 0 until checkDestination finds the record
 }
 
 type file struct {
 	*inspect.Reader
-	*findings // of all files
+	*findings // shared by all files
 	path      string
 	digest    snapshot.Digest
 	leases    map[int64]int64 // TTL in seconds, by id
@@ -106,8 +107,8 @@ type file struct {
 type output struct {
 	*file
 	*kcp.File
-	shard  *kcp.Shard // nil of a cache
-	before *file      // the input of the command; nil where it is not given
+	shard  *kcp.Shard // nil for a cache
+	before *file      // the input of the command; nil if not given
 }
 
 type archived struct {
@@ -115,9 +116,9 @@ type archived struct {
 	manifest   *archive.Manifest
 	shard      *kcp.Shard
 	moved      map[string]bool    // the logical clusters, by name
-	paths      map[string]string  // their names, by path
-	workspaces map[[2]string]bool // that lead to them, by logical cluster and name
-	records    map[string]*kept   // by key behind the storage prefix
+	paths      map[string]string  // names of the logical clusters, by path
+	workspaces map[[2]string]bool // Workspaces of moved, by logical cluster and name
+	records    map[string]*kept   // by key without the storage prefix
 }
 
 // kept is a record of the archive, as stored.
@@ -125,8 +126,8 @@ type kept struct {
 	*inspect.Entry
 	key        keys.Key
 	definition bool
-	seen       bool // on the destination
-	clear      bool // and in the clear there, which no configuration accounts for
+	seen       bool // found on the destination
+	clear      bool // plaintext on the destination, and no configuration explains it
 }
 
 func (a *archived) sorted() iter.Seq2[string, *kept] {
@@ -139,8 +140,8 @@ func (a *archived) sorted() iter.Seq2[string, *kept] {
 	}
 }
 
-// read opens the files, checks each, and finds the storages of the move. It returns errStop where
-// the archive or a snapshot is damaged.
+// read opens the files, checks each file, and finds the storages of the move. The error is errStop
+// if the archive or a snapshot is damaged.
 func (m Move) read(ctx context.Context, f *findings) (*checker, error) {
 	a, err := f.readArchive(ctx, m.Archive)
 	if err != nil {
@@ -164,7 +165,7 @@ func (m Move) read(ctx context.Context, f *findings) (*checker, error) {
 		if _, err := out.Cache(nil); len(out.Caches) == 0 {
 			return nil, fmt.Errorf("%s: %w", out.path, err)
 		}
-		out.Shards = nil // a shard beside the cache is none of the move's
+		out.Shards = nil // a shard in the cache's file is not part of the move
 	}
 	f.From, err = c.origin.findShard([]string{a.manifest.Origin.Prefix}, m.FromShard, a.manifest.Origin.Shard)
 	if err == nil {
@@ -173,8 +174,8 @@ func (m Move) read(ctx context.Context, f *findings) (*checker, error) {
 	return c, err
 }
 
-// findShard finds the shard of the file, which must be whole, and returns the first of its names:
-// those that are given, and its own.
+// findShard finds the shard of the file, which must be whole, and returns the first name in names,
+// or else the shard's own name.
 func (o *output) findShard(prefixes []string, names ...string) (name string, err error) {
 	s, err := o.Shard(prefixes)
 	if err == nil && s.Partial {
@@ -234,7 +235,7 @@ func (a *archived) readRecords(ctx context.Context) error {
 		}
 		key, err := e.ParseKey()
 		if err != nil {
-			return err // OpenChecked has parsed it before
+			return err // OpenChecked has parsed the key before
 		}
 		a.records[string(e.Key[len(a.manifest.Origin.Prefix):])] = &kept{Entry: &e, key: key}
 	}
@@ -297,7 +298,7 @@ func isDamage(err error) bool {
 	return snapshot.IsDamage(err) || errors.Is(err, archive.ErrDamaged)
 }
 
-// checkSame finds a step of the move that was left out: its output is its input.
+// checkSame finds an omitted step of the move: the output of the step equals its input.
 func (c *checker) checkSame() {
 	origin, destination := c.origin, c.destination
 	same := func(a, b *file) bool { return a != nil && b != nil && a.digest.Image == b.digest.Image }

@@ -21,22 +21,22 @@ type copies struct {
 	all map[string]*copied
 }
 
-// copied is one copy, as the origin wrote it and as the destination has it.
+// copied is one copy: its record from the origin and its record from the destination.
 type copied struct {
 	cluster string
-	was     *snapshot.Record // the last value from the origin; nil where nothing tells it
-	gone    int64            // revision of the deletion of the origin's; 0 for none in the file
-	left    bool             // the origin's lives
-	is      *snapshot.Record // the destination's; nil where there is none
-	prior   *snapshot.Record // the destination's in the input of the purge
+	was     *snapshot.Record // the last value from the origin; nil if unknown
+	gone    int64            // revision at which the origin's copy was deleted; 0 for none in the file
+	left    bool             // the origin's copy is live
+	is      *snapshot.Record // the destination's copy; nil for none
+	prior   *snapshot.Record // the destination's copy in the input of the purge
 }
 
-// checkCopies compares the copies under the destination's name with the origin's, by the input of
-// the purge or the history, and all other records of a cache server with the input.
+// checkCopies compares the copies from the destination with the copies from the origin, using the
+// input of the purge or the history, and all other records of a cache server with the input.
 func (c *checker) checkCopies() error {
 	exporters := c.checkExported()
 	if c.From == "" || c.To == "" {
-		return nil // checkStale says so where there are copies
+		return nil // checkStale reports any copies
 	}
 	for _, f := range withCaches(c.outputs) {
 		p := copies{c, f, map[string]*copied{}}
@@ -63,8 +63,9 @@ func (c *checker) checkCopies() error {
 	return nil
 }
 
-// checkExported finds APIExports without a copy in any cache: a shard that starts then breaks the
-// permission claims of all tenants. It returns the logical clusters that export anything.
+// checkExported finds APIExports without a copy in any cache: a shard that starts without a copy
+// breaks the permission claims of all tenants. checkExported returns the logical clusters with
+// exports.
 func (c *checker) checkExported() map[string]bool {
 	type export struct{ cluster, name string }
 	with, has, exporters := withCaches(c.outputs), map[export]bool{}, map[string]bool{}
@@ -88,7 +89,7 @@ func (c *checker) checkExported() map[string]bool {
 				"no cache was given (--cache FILE): whether a cache has a copy of APIExport %q of %q is not known, "+
 					"and other tenants need it", k.Name, k.Cluster)
 		default:
-			missing := "" // where the copy should be, if the destination's name is known
+			missing := "" // key of the missing copy, if the destination's name is known
 			if k.Shard = c.To; c.To != "" {
 				missing = string((keys.KCPCache{Prefix: with[0].Caches[0].Prefix}).Format(k))
 			}
@@ -100,7 +101,8 @@ func (c *checker) checkExported() map[string]bool {
 	return exporters
 }
 
-// at returns the copy of a key, nil for none that moves, and whether the key is the destination's.
+// at returns the copy of a key, nil for a key that does not move, and whether the key is the
+// destination's.
 func (c *copies) at(stored []byte) (one *copied, arrived bool) {
 	k, layout, err := c.in.Layouts.Parse(stored)
 	if err != nil || k.Shard == "" || !c.archive.moved[k.Cluster] || k.Shard != c.From && k.Shard != c.To {
@@ -114,11 +116,11 @@ func (c *copies) at(stored []byte) (one *copied, arrived bool) {
 	return c.all[to], arrived
 }
 
-// read takes the history of the file, and the copies in the input of the purge.
+// read reads the history of the file, and the copies in the input of the purge.
 func (c *copies) read() error {
 	err := stream.Each(c.in.Snapshot().Scan(c.ctx), func(rec snapshot.Scanned) error {
 		one, arrived := c.at(rec.Key)
-		kept := *rec.Record // which is the next one's, too
+		kept := *rec.Record // a copy: the next record reuses rec
 		switch {
 		case one == nil:
 		case arrived && rec.Live:
@@ -172,14 +174,14 @@ func (c *copies) check(exporters map[string]bool) error {
 		one := c.all[to]
 		since, moves := began[one.cluster]
 		switch {
-		case one.left: // which checkStale finds
+		case one.left: // checkStale reports the copy
 		case one.is == nil && one.prior != nil:
 			c.in.found(codeCopyLost, to, "shard %q had a copy of this object before the move, and does not have it",
 				c.To)
 		case one.is == nil && one.was == nil:
 		case one.is == nil && (before && (moves || exporters[one.cluster]) || moves && one.gone > since):
 			c.in.found(codeCopyLost, to, "shard %q wrote a copy of this object, and %q does not have it", c.From, c.To)
-		case one.is == nil: // deleted before, or the copies of one that exports nothing, which kcp makes again
+		case one.is == nil: // deleted before, or of a cluster without exports, whose copies kcp recreates
 		case one.prior != nil && equalRecords(one.prior, one.is):
 			c.note("%s: shard %q had %s before the move, and it stayed", c.in.path, c.To, to)
 		case one.was == nil && before:
@@ -196,7 +198,7 @@ func (c *copies) check(exporters map[string]bool) error {
 	return nil
 }
 
-// compare finds differences in a copy other than its key and the shard that it names.
+// compare finds differences in a copy other than its key and shard annotation.
 func (c *copies) compare(to string, one *copied) error {
 	c.checked[QuestionLost]++
 	if isEncrypted(one.was.Value) && !isEncrypted(one.is.Value) {
@@ -223,7 +225,7 @@ func (c *copies) compare(to string, one *copied) error {
 	return nil
 }
 
-// checkRests compares all other records with the inputs of the commands that are given.
+// checkRests compares all other records with the given inputs of the commands.
 func (c *checker) checkRests() error {
 	if c.destination.before == nil {
 		c.note("of %s only what was written during the import and after it was checked; --destination FILE compares "+
@@ -240,29 +242,30 @@ func (c *checker) checkRests() error {
 	return nil
 }
 
-// compareDestination compares all records that were there before the import.
+// compareDestination compares all records from before the import.
 func (c *checker) compareDestination() error {
 	skip := func(stored []byte) bool {
 		key, _, err := c.destination.Layouts.Parse(stored)
-		// Copies may leave a cache of the shard's own etcd, or move there: checkCopies compares
-		// them.
+		// Copies may be removed from a cache in the shard's own etcd, or move there: checkCopies
+		// compares them.
 		copied := key.Shard != "" && (c.isStale(key.Shard, key.Cluster) || c.isArrivedCopy(key))
 		return err == nil && (copied || c.arrived(key))
 	}
 	return c.compareRecords(codeDestinationTouched, c.destination, skip, definitions{c}.importChanges)
 }
 
-// importChanges checks another record, and tells whether an import may change or create it.
+// importChanges checks another record, and reports whether an import may change or create the
+// record.
 func (c definitions) importChanges(was, now *snapshot.Record) (allowed bool, err error) {
 	key, _, err := c.destination.Layouts.Parse(now.Key)
 	switch {
 	case err != nil || key.Shard != "":
 		return false, nil
-	case was != nil && c.archive.isWorkspace(key): // the parent may lie below another prefix of the file
+	case was != nil && c.archive.isWorkspace(key): // the parent may be below another prefix of the file
 		return true, c.compareWorkspace(c.destination.before, was.Value, now)
 	case key.Prefix != c.destination.shard.Prefix || !c.isDefinition(now.Key, key):
 		return false, nil
-	case was == nil: // checkDefinitions has checked it
+	case was == nil: // checkDefinitions has checked the definition
 		return true, nil
 	}
 	return c.importedDefinition(was, now)
@@ -280,9 +283,9 @@ func (c *checker) compareLeases(code *finding.Code, out *output) {
 	}
 }
 
-// compareRecords finds every live record in which a file and the input of its command differ, but
-// for skipped keys. allowed checks a changed record, or a new one where was is nil, and tells
-// whether it may differ; nil allows none.
+// compareRecords finds every live record that differs between a file and the input of its command,
+// except skipped keys. allowed checks a changed record, or a new record if was is nil, and reports
+// whether the difference is allowed; nil allows none.
 func (c *checker) compareRecords(
 	code *finding.Code, out *output, skip func(key []byte) bool, allowed func(was, now *snapshot.Record) (bool, error),
 ) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// checkDefinitions finds the definitions that the archive's objects need on the destination.
+// checkDefinitions finds the definitions on the destination that the archive's objects need.
 func (c *checker) checkDefinitions() error {
 	in := c.destination.file
 	for _, d := range c.archive.manifest.Definitions {
@@ -40,7 +40,7 @@ func (c *checker) checkDefinitions() error {
 		if err := checked(definitions{c}.compareDefinition(c.archive.records[d.Key], now)); err != nil {
 			return err
 		}
-		for _, version := range d.StoredVersions { // one that the definition does not have is not merged either
+		for _, version := range d.StoredVersions { // a version that the definition lacks is not merged either
 			if slices.Contains(is.Versions, version) && !slices.Contains(is.StoredVersions, version) {
 				in.found(codeStoredVersions, key,
 					"its storedVersions lack %s, at which objects of the logical cluster may be stored", version)
@@ -59,8 +59,9 @@ func (c *checker) checkDefinitions() error {
 // definitions compares the bound definitions of archive and destination.
 type definitions struct{ *checker }
 
-// compareDefinition: an imported definition is equal to the byte; one that was there before has its
-// own metadata and conditions, and the same spec at any version of the API.
+// compareDefinition compares a definition with the archive's. An imported definition is equal to
+// the byte; an older definition has its own metadata and conditions, and the same spec at any
+// version of the API.
 func (c definitions) compareDefinition(was *kept, now *inspect.Entry) error {
 	value, err := c.decrypt(QuestionLost, c.archive.file, was.Key, was.Stored)
 	if err != nil || bytes.Equal(value, now.Value) {
@@ -86,8 +87,9 @@ func (c definitions) compareDefinition(was *kept, now *inspect.Entry) error {
 	return err
 }
 
-// brought tells whether the import created a definition. Without its input, that is one in its
-// first version with the archive's UID, right before the first imported record.
+// brought reports whether the import created a definition. Without the input of the import, that is
+// a definition in its first version with the archive's UID, directly before the first imported
+// record.
 func (c definitions) brought(key []byte, sameUID bool) (bool, error) {
 	if c.destination.before != nil {
 		rec, err := c.destination.before.get(c.ctx, key)
@@ -113,7 +115,7 @@ func (c definitions) read(q Question, in *file, key, stored []byte) (value []byt
 	return value, crd, err
 }
 
-// importedDefinition tells whether a definition changed as by an import: the archive's stored
+// importedDefinition reports whether a definition changed as by an import: the archive's stored
 // versions follow its own.
 func (c definitions) importedDefinition(was, now *snapshot.Record) (bool, error) {
 	const q = QuestionTouched
@@ -139,7 +141,7 @@ func (c definitions) importedDefinition(was, now *snapshot.Record) (bool, error)
 	return err == nil && bytes.Equal(want, after), nil
 }
 
-// checkIdentities finds identities that only the logical clusters themselves have here.
+// checkIdentities finds identities that only the moved logical clusters have on the destination.
 func (c *checker) checkIdentities() error {
 	needs := map[string]string{} // a type, by identity
 	for _, cluster := range c.archive.shard.Clusters {
@@ -147,7 +149,7 @@ func (c *checker) checkIdentities() error {
 			needs[identity] = types[len(types)-1]
 		}
 	}
-	if hasUnread(c.archive.shard) { // the manifest knows them, and not which of them have no records
+	if hasUnread(c.archive.shard) { // the manifest has these identities, but not whether they have records
 		for _, id := range c.archive.manifest.Identities {
 			if !id.Own && len(id.Resources) > 0 {
 				needs[id.Hash] = id.Resources[0]
@@ -160,7 +162,7 @@ func (c *checker) checkIdentities() error {
 	}
 	for _, identity := range slices.Sorted(maps.Keys(needs)) {
 		switch {
-		case known.Knows(identity, c.archive.moved): // their APIExports count, their APIBindings do not
+		case known.Knows(identity, c.archive.moved): // APIExports of the moved clusters count, their APIBindings do not
 		case hasUnread(c.destination.shard):
 			c.destination.unchecked(QuestionLost, "",
 				"what could be read does not have the identity %s, which %s needs, and not all could", identity,
@@ -173,14 +175,15 @@ func (c *checker) checkIdentities() error {
 	return nil
 }
 
-// hasUnread tells whether a shard has unreadable records of the kinds that describe logical
+// hasUnread reports whether a shard has unreadable records of the kinds that describe logical
 // clusters.
 func hasUnread(s *kcp.Shard) bool {
 	return slices.ContainsFunc(s.Clusters, func(c *kcp.Cluster) bool { return len(c.Unread()) > 0 })
 }
 
 // checkServing notes the objects that kcp does not serve on the destination at their stored
-// version. An import reports them, and --allow writes them. Missing definitions are findings.
+// version. An import reports such objects, and --allow writes them. Missing definitions are
+// findings.
 func (c *checker) checkServing() error {
 	s := newServing(c.destination.shard)
 	for _, cluster := range c.archive.shard.Clusters {
@@ -192,7 +195,7 @@ func (c *checker) checkServing() error {
 				continue
 			}
 			if versions, code := s.Versions(was.key); !define && versions == nil && code == nil {
-				continue // no Secret is decrypted for it
+				continue // decrypt no Secret for the check
 			}
 			e := &inspect.Entry{Key: was.Key, Stored: was.Stored}
 			if err := c.archive.Decrypt(c.ctx, e); err != nil {

@@ -19,15 +19,16 @@ import (
 // arrivals is one pass over the destination.
 type arrivals struct {
 	*checker
-	leases map[int64]bool // that records of the logical clusters have
-	// others counts the values of other logical clusters by how they are stored.
+	leases map[int64]bool // of records of the logical clusters
+	// others counts the values of other logical clusters, encrypted and plaintext.
 	others map[schema.GroupResource]*storedAs
 }
 
 type storedAs struct{ encrypted, clear int }
 
-// checkDestination compares the logical clusters on the destination with the archive. Records above
-// their first one are the import's: an output is its input with revisions on top.
+// checkDestination compares the logical clusters on the destination with the archive. Records after
+// the first record of the moved clusters belong to the import: an output is its input plus later
+// revisions.
 func (c *checker) checkDestination() error {
 	a := arrivals{c, map[int64]bool{}, map[schema.GroupResource]*storedAs{}}
 	if err := stream.Each(c.destination.Snapshot().Scan(c.ctx), a.add); err != nil {
@@ -47,7 +48,7 @@ func (c *checker) checkDestination() error {
 	return a.checkShared()
 }
 
-// checkShared finds records of others that would expire with an imported lease.
+// checkShared finds other records that would expire with an imported lease.
 func (a *arrivals) checkShared() error {
 	return stream.Each(a.destination.Snapshot().Live(a.ctx, nil), func(rec *snapshot.Record) error {
 		key, _, err := a.destination.Layouts.Parse(rec.Key)
@@ -79,9 +80,9 @@ func (a *arrivals) add(rec snapshot.Scanned) error {
 	case len(rec.Key) == 0:
 		return nil
 	case err == nil && rec.Tombstone && key.Shard != "" && a.isStale(key.Shard, key.Cluster):
-		return nil // taken out of a cache in the same file; one that is left there is found as what it is
+		return nil // removed from a cache in the same file; checkStale reports a remaining copy
 	case err == nil && rec.Live && a.isArrivedCopy(key):
-		return nil // checkCopies compares it
+		return nil // checkCopies compares the copy
 	case err != nil || key.Shard != "" || key.Cluster == "":
 		key = keys.Key{}
 	case rec.Live && key.Prefix == a.destination.shard.Prefix && !a.isDefinition(rec.Key, key):
@@ -107,12 +108,12 @@ func (a *arrivals) count(key keys.Key, stored []byte) {
 	}
 }
 
-// arrived tells whether a key on the destination is that of a moved logical cluster.
+// arrived reports whether a key on the destination belongs to a moved logical cluster.
 func (c *checker) arrived(key keys.Key) bool {
 	return key.Shard == "" && key.Prefix == c.destination.shard.Prefix && c.archive.moved[key.Cluster]
 }
 
-// isDefinition tells whether a key on the destination is that of a definition in the archive.
+// isDefinition reports whether a key on the destination belongs to a definition in the archive.
 func (c *checker) isDefinition(stored []byte, key keys.Key) bool {
 	if key.Resource != keys.DefinitionType() {
 		return false
@@ -121,12 +122,12 @@ func (c *checker) isDefinition(stored []byte, key keys.Key) bool {
 	return r != nil && r.definition
 }
 
-// isWorkspace tells whether a key is that of the Workspace of a moved logical cluster.
+// isWorkspace reports whether a key belongs to the Workspace of a moved logical cluster.
 func (a *archived) isWorkspace(key keys.Key) bool {
 	return key.Resource == kcp.WorkspaceType && a.workspaces[[2]string{key.Cluster, key.Name}]
 }
 
-// compare checks a live record of a logical cluster.
+// compare checks a live record of a moved logical cluster.
 func (a *arrivals) compare(key keys.Key, rec *snapshot.Record) error {
 	a.checked[QuestionLost]++
 	was := a.archive.records[string(rec.Key[len(a.destination.shard.Prefix):])]
@@ -151,7 +152,7 @@ func (a *arrivals) compare(key keys.Key, rec *snapshot.Record) error {
 	return a.compareValue(key, was, &inspect.Entry{Key: rec.Key, Stored: rec.Value, Value: rec.Value})
 }
 
-// checkLater checks another record above the first imported one: an import writes definitions
+// checkLater checks another record after the first imported record: an import writes definitions
 // before its records, and Workspaces after them. key is empty for a record outside a shard.
 func (a *arrivals) checkLater(key keys.Key, rec snapshot.Scanned) error {
 	what := "changed"
@@ -174,7 +175,7 @@ func (a *arrivals) checkLater(key keys.Key, rec snapshot.Scanned) error {
 	return nil
 }
 
-// before returns the stored value that a key had before the import, nil for none.
+// before returns the stored value of a key before the import; nil for none.
 func (a *arrivals) before(key []byte) (stored []byte, err error) {
 	for rec, err := range a.destination.Snapshot().History(a.ctx, key) {
 		if err != nil {
@@ -183,15 +184,15 @@ func (a *arrivals) before(key []byte) (stored []byte, err error) {
 		if rec.Revision.Main >= a.imported {
 			break
 		}
-		stored = rec.Value // nil for a deletion
+		stored = rec.Value // nil for a tombstone
 	}
 	return stored, nil
 }
 
-// errUnchecked ends a comparison with a value that nothing decrypts or reads; it was reported.
+// errUnchecked ends a comparison with an undecryptable or unreadable value; the value was reported.
 var errUnchecked = errors.New("a value could not be compared")
 
-// checked is the error of a comparison that the check cannot go on after.
+// checked removes errUnchecked from the error of a comparison.
 func checked(err error) error {
 	if errors.Is(err, errUnchecked) {
 		return nil
@@ -199,7 +200,7 @@ func checked(err error) error {
 	return err
 }
 
-// decrypt decrypts a stored value. The value is not kept, to save memory.
+// decrypt decrypts a stored value, which is not cached, to save memory.
 func (c *checker) decrypt(q Question, in *file, key, stored []byte) ([]byte, error) {
 	e := &inspect.Entry{Key: key, Stored: stored}
 	if err := in.Decrypt(c.ctx, e); err != nil {
@@ -212,8 +213,9 @@ func (c *checker) decrypt(q Question, in *file, key, stored []byte) ([]byte, err
 	return e.Value, nil
 }
 
-// compareValue: the same bytes under the same key are the same value, decrypted or not. A
-// LogicalCluster is always read, since the same value may still be wrong.
+// compareValue compares a value with the archive's. Equal bytes under the same key are equal
+// values, decrypted or not. A LogicalCluster is always read, since an equal value may still be
+// wrong.
 func (a *arrivals) compareValue(key keys.Key, was *kept, now *inspect.Entry) error {
 	in := a.destination.file
 	encrypted, stillEncrypted := isEncrypted(was.Stored), isEncrypted(now.Stored)
@@ -245,15 +247,15 @@ func (a *arrivals) compareValue(key keys.Key, was *kept, now *inspect.Entry) err
 	case isLogicalCluster:
 		a.compareLogicalCluster(value, now)
 	case bytes.Equal(value, now.Value):
-	case a.archive.isWorkspace(key) && a.onlyMoved(value, now.Value): // of a child that came along
+	case a.archive.isWorkspace(key) && a.onlyMoved(value, now.Value): // of a moved child
 	default:
 		in.found(codeRecordChanged, string(now.Key), "its value is not the archive's")
 	}
 	return nil
 }
 
-// compareLogicalCluster checks a LogicalCluster: an import removes the mark of a live migration and
-// may change the shard. All else is equal to the byte.
+// compareLogicalCluster checks a LogicalCluster: an import removes the annotation of a live
+// migration and may change the shard. All else is equal to the byte.
 func (a *arrivals) compareLogicalCluster(was []byte, now *inspect.Entry) {
 	in, key := a.destination.file, string(now.Key)
 	want, err := dropMigrating(was)
@@ -279,8 +281,8 @@ func (a *arrivals) compareLogicalCluster(was []byte, now *inspect.Entry) {
 	}
 }
 
-// compareWorkspace checks the Workspace of a logical cluster, in which an import may change the
-// shard. stored is its value in the file in before the import.
+// compareWorkspace checks the Workspace of a logical cluster. An import may change the shard in the
+// Workspace. stored is its value in the file in before the import.
 func (c *checker) compareWorkspace(in *file, stored []byte, rec *snapshot.Record) error {
 	was := &inspect.Entry{Key: rec.Key, Stored: stored}
 	now, err := c.decrypt(QuestionTouched, c.destination.file, rec.Key, rec.Value)
@@ -300,7 +302,7 @@ func (c *checker) compareWorkspace(in *file, stored []byte, rec *snapshot.Record
 	return nil
 }
 
-// onlyMoved tells whether two values of a Workspace differ only in the shard, which is now the
+// onlyMoved reports whether two values of a Workspace differ only in the shard, which is now the
 // destination, and in its region.
 func (c *checker) onlyMoved(was, now []byte) bool {
 	before, beforeErr := encoding.ReadMeta(was)
@@ -316,7 +318,7 @@ func (c *checker) onlyMoved(was, now []byte) bool {
 	return err == nil && bytes.Equal(now, want)
 }
 
-// isRegion tells whether the destination may be in a region, by its Shard object.
+// isRegion reports whether the destination may be in a region, by its Shard object.
 func (c *checker) isRegion(region string) bool {
 	known := false
 	for _, out := range c.outputs {

@@ -19,7 +19,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// rewrite is a snapshot with changes on top that no etcd would make.
+// rewrite returns a snapshot with added changes that etcd would never make.
 func rewrite(
 	t *testing.T, in string, leases []snapshot.Lease, changes func(yield func(snapshot.Change, error) bool),
 ) (out string) {
@@ -30,7 +30,7 @@ func rewrite(
 	return out
 }
 
-// leaseOf has a record name a lease, granted or not.
+// leaseOf sets the lease of a record, granted or not.
 func leaseOf(t *testing.T, in, key string, lease int64) string {
 	t.Helper()
 	rec, err := openFile(t, in).Get(context.Background(), []byte(key))
@@ -40,7 +40,7 @@ func leaseOf(t *testing.T, in, key string, lease int64) string {
 	})
 }
 
-// arriveIn has the records of consumer in the archive, with their leases, on top of a destination.
+// arriveIn adds the archive's records of consumer, with their leases, to a destination.
 func (m moveFiles) arriveIn(t *testing.T, destination string) string {
 	t.Helper()
 	var leases []snapshot.Lease
@@ -61,16 +61,16 @@ func (m moveFiles) arriveIn(t *testing.T, destination string) string {
 	})
 }
 
-// TestVerifyStillMigrating: the mark of a live migration is found where the LogicalCluster is the
-// archive's, to the byte.
+// TestVerifyStillMigrating checks that the annotation of a live migration is found even in a
+// LogicalCluster equal to the archive's.
 func TestVerifyStillMigrating(t *testing.T) {
 	m := moveWith(t, root(t, migrating(consumer)), shard1(t), itself, move.Import{}, allow("migrating"))
 	m.destinationOut = m.arriveIn(t, m.destination)
 	m.requireFound(t, "still-migrating")
 }
 
-// TestVerifyDefinitions: a definition that came is the archive's to the byte; one that was there
-// before keeps all but its stored versions, and has those of both.
+// TestVerifyDefinitions checks that an imported definition is equal to the archive's to the byte;
+// an older definition keeps all but its stored versions, and has the stored versions of both.
 func TestVerifyDefinitions(t *testing.T) {
 	sound := moveOf(t, consumer, root(t), shard1(t))
 	into := func(before ...edit) moveFiles {
@@ -100,8 +100,8 @@ func TestVerifyDefinitions(t *testing.T) {
 	moveOf(t, consumer, root(t, storedVersions(`"v0","v1"`)), sound.destination).requireSound(t) // the spec lacks v0
 }
 
-// TestVerifyNames: a name that differs from the archive's does not hide copies of the origin, nor
-// does the name of a third shard.
+// TestVerifyNames checks that a name that differs from the archive's does not hide copies of the
+// origin, nor does the name of a third shard.
 func TestVerifyNames(t *testing.T) {
 	m := moveOf(t, consumer, root(t), shard1(t))
 	_, err := m.open(t, func(m *move.Move) { m.FromShard = "shard-9" }).Verify(t.Context())
@@ -124,14 +124,14 @@ func TestVerifyNames(t *testing.T) {
 	m.caches = []string{edited(t, purged, put(copied("shard-9"), "x"))}
 	require.Equal(t, copied("shard-9"), m.requireFound(t, "stale-copy").Findings[0].Key)
 	m.caches = []string{edited(t, purged, put(copied("shard-1"), "x"))}
-	m.requireFound(t, "copy-changed") // the destination's, but another than the origin wrote
+	m.requireFound(t, "copy-changed") // under the destination's name, but different from the origin's copy
 	o.ToShard = "shard-1"
 	m.caches = []string{purge(t, cache, o).written().out}
 	m.requireSound(t)
 }
 
-// TestVerifySeveralShards: all storages of both files are checked: the logical cluster must not
-// live in a second one, and identities and Workspaces of another one count.
+// TestVerifySeveralShards checks all storages of both files: the logical cluster must not live in a
+// second storage, and identities and Workspaces of other storages count.
 func TestVerifySeveralShards(t *testing.T) {
 	there := under("/registry")
 	prefix := func(m *move.Move) { m.Prefixes = []string{"/registry"} }
@@ -157,8 +157,8 @@ func TestVerifySeveralShards(t *testing.T) {
 	require.ErrorIs(t, err, kcp.ErrSeveralShards)
 }
 
-// TestVerifyLeases: a record that names a lease which the file lacks has none, and no record of
-// others may be attached to one that came.
+// TestVerifyLeases checks that a record with a missing lease counts as without a lease, and no
+// other record may have an imported lease.
 func TestVerifyLeases(t *testing.T) {
 	sound := moveOf(t, consumer, root(t), shard1(t))
 	m := sound
@@ -171,14 +171,14 @@ func TestVerifyLeases(t *testing.T) {
 	require.NotZero(t, event.Lease)
 	m.destinationOut = m.arriveIn(t, m.destination)
 	m.requireSound(t)
-	m.destination = leaseOf(t, m.destination, another, event.Lease) // until it is granted, in vain
+	m.destination = leaseOf(t, m.destination, another, event.Lease) // set before the grant, in vain
 	m.destinationOut = m.arriveIn(t, m.destination)
 	require.Equal(t, another, m.requireFound(t, "destination-touched").Findings[0].Key)
 }
 
-// TestVerifyInTheClear: a value that was encrypted and is not any more is found without any key, as
-// is one that comes in the clear to a shard that encrypts all others of its type. The same bytes
-// under the same key are the same value.
+// TestVerifyInTheClear checks without any key that a value that lost its encryption is found, and a
+// plaintext value in a shard that encrypts all other values of the type. Equal bytes under the same
+// key are equal values.
 func TestVerifyInTheClear(t *testing.T) {
 	m := moveWith(t, root(t, put(itsSecret, opaque)), shard1(t), itself, move.Import{}, allow("encrypted"))
 	m.requireSound(t)
@@ -207,10 +207,11 @@ func TestVerifyInTheClear(t *testing.T) {
 	require.Equal(t, itsSecret, m.requireFound(t, "in-the-clear").Findings[0].Key)
 	m.destination = edited(t, m.destination, put(secrets+consumer1+"/default/clear", "x"))
 	m.destinationOut = m.arriveIn(t, m.destination)
-	m.requireSound(t) // it does not encrypt all
+	m.requireSound(t) // the shard does not encrypt all values
 }
 
-// TestVerifyForged: an archive whose manifest gives records another type is damaged.
+// TestVerifyForged checks that an archive is damaged if its manifest assigns records to another
+// type.
 func TestVerifyForged(t *testing.T) {
 	dir := "/core/configmaps/" + consumer + "/"
 	s := forged(t, dir+"default/a", archive.Resource{Resource: "secrets", Dir: dir}, consumer, nil)
@@ -219,7 +220,7 @@ func TestVerifyForged(t *testing.T) {
 	require.Equal(t, []string{"archive-damaged"}, codesOf(v))
 }
 
-// TestVerifyUnserved: objects that kcp does not serve on the destination are in the notes.
+// TestVerifyUnserved checks that the notes name objects that kcp does not serve on the destination.
 func TestVerifyUnserved(t *testing.T) {
 	m := moveOf(t, consumer, root(t), shard1(t))
 	require.NotContains(t, strings.Join(m.verdict(t).Notes, "\n"), "definition")

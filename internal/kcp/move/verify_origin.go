@@ -18,14 +18,14 @@ type departure struct {
 	*checker
 	theirs *Selection // the moved logical clusters and their copies
 	made   int64      // the revision of the archive
-	// Records of the moved logical clusters, dead or alive, by key behind the storage prefix.
-	had     map[string]*snapshot.Record // the live ones when the archive was made
-	written map[string]*snapshot.Record // the last that was written since
+	// Records of the moved logical clusters, live or deleted, by key without the storage prefix.
+	had     map[string]*snapshot.Record // live at the revision of the archive
+	written map[string]*snapshot.Record // the last later write
 	live    map[string]bool
 	deleted bool // a purge deleted keys under the path of a moved logical cluster
 }
 
-// checkOrigin finds what is left of the logical clusters, and changes to all other records.
+// checkOrigin finds remaining records of the logical clusters, and changes to all other records.
 func (c *checker) checkOrigin() error {
 	d := &departure{
 		checker: c, theirs: newSelection(c.origin.Layouts), made: c.archive.manifest.Origin.Revision,
@@ -63,7 +63,7 @@ func (c *checker) checkOrigin() error {
 	return nil
 }
 
-// addArrived excludes the copies that the destination got in a cache of the origin's file.
+// addArrived excludes the destination's copies in a cache of the origin's file.
 func (d *departure) addArrived() error {
 	for _, copied := range d.origin.Copies() {
 		if !d.archive.moved[copied.Cluster] || copied.Shard != d.To {
@@ -82,8 +82,8 @@ func (d *departure) addArrived() error {
 	return nil
 }
 
-// checkGiven finds out whether the archive was made of the given origin, which may be packed
-// differently, and compares the logical clusters in it with the archive.
+// checkGiven checks that the archive was extracted from the given origin, which may be compressed
+// differently, and compares its logical clusters with the archive.
 func (d *departure) checkGiven() error {
 	given := d.origin.before
 	if given == nil {
@@ -124,7 +124,7 @@ func (d *departure) checkGiven() error {
 }
 
 // nameCulprits reports the records by which the rest of the origin differs: by comparison with the
-// input of the purge, or those written since.
+// input of the purge, or else the records written since the archive.
 func (d *departure) nameCulprits() error {
 	before := len(d.Findings)
 	if d.origin.before != nil {
@@ -163,8 +163,8 @@ func (d *departure) nameCulprits() error {
 	return nil
 }
 
-// checkHistory finds out whether the archive lacks later writes. The tombstones of a purge leave
-// the history in the file; without it (--scrub), only the input of the purge tells.
+// checkHistory checks whether the archive lacks later writes. The tombstones of a purge keep the
+// history in the file; without history (--scrub), only the input of the purge shows later writes.
 func (d *departure) checkHistory() error {
 	if err := stream.Each(d.origin.Snapshot().Scan(d.ctx), d.add); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (d *departure) checkHistory() error {
 		d.origin.found(codeArchiveOutdated, string(rec.Key), format, args...)
 	}
 	for key, rec := range d.written {
-		if !d.live[key] { // a live one is found as such
+		if !d.live[key] { // a live key is reported as such
 			outdated(rec, "it was written at revision %s and deleted since; the archive was made at %d, and lacks that",
 				rec.Revision, d.made)
 		}
@@ -181,7 +181,7 @@ func (d *departure) checkHistory() error {
 	for key, rec := range d.had {
 		was := d.archive.records[key]
 		switch {
-		case d.live[key] || d.written[key] != nil: // which is found above
+		case d.live[key] || d.written[key] != nil: // reported above
 		case was == nil:
 			outdated(rec, "it lived at revision %d, at which the archive was made; the archive does not have it",
 				d.made)
@@ -207,7 +207,7 @@ func (d *departure) add(rec snapshot.Scanned) error {
 		}
 		return nil
 	}
-	key, kept := string(rec.Key[len(prefix):]), *rec.Record // which is the next one's, too
+	key, kept := string(rec.Key[len(prefix):]), *rec.Record // a copy: the next record reuses rec
 	switch {
 	case rec.Live:
 		d.live[key] = true
@@ -222,8 +222,8 @@ func (d *departure) add(rec snapshot.Scanned) error {
 	return nil
 }
 
-// checkMissing checks a file without that history by its revision: a scrubbed file ends one above
-// its input, and one more for each copy that moved in its own cache.
+// checkMissing checks a file without history by its revision: a scrubbed file ends one revision
+// above its input, plus one for each copy that moved in its own cache.
 func (d *departure) checkMissing() error {
 	missing := 0
 	for key, was := range d.archive.records {
@@ -256,13 +256,14 @@ func (d *departure) checkMissing() error {
 	return nil
 }
 
-// is tells whether a record of the origin is this one.
+// is reports whether rec is the same record as k.
 func (k *kept) is(rec *snapshot.Record) bool {
 	return k.ModRevision == rec.ModRevision && bytes.Equal(k.Stored, rec.Value)
 }
 
-// movedBy returns the path and the name of the moved logical cluster for a key under its path, ""
-// for other keys. A logical cluster with that path as its name has its keys to itself.
+// movedBy returns the path and the name of the moved logical cluster for a key under its path; ""
+// for other keys. If the path is also the name of a logical cluster, the keys belong to that
+// cluster.
 func (a *archived) movedBy(in *output, stored []byte) (path, name string) {
 	key, _, err := in.Layouts.Parse(stored)
 	if err != nil || key.Shard != "" || key.Prefix != in.shard.Prefix || in.shard.Cluster(key.Cluster) != nil ||
@@ -272,8 +273,8 @@ func (a *archived) movedBy(in *output, stored []byte) (path, name string) {
 	return key.Cluster, a.paths[key.Cluster]
 }
 
-// purgedPath tells whether a key of the origin lies under the path of a moved logical cluster: a
-// purge deletes it.
+// purgedPath reports whether a key of the origin is under the path of a moved logical cluster: a
+// purge deletes the key.
 func (d *departure) purgedPath(key []byte) bool {
 	_, name := d.archive.movedBy(d.origin, key)
 	return name != ""
@@ -295,7 +296,7 @@ func (d *departure) checkPath(rec snapshot.Scanned) {
 
 const liesUnderPath = "it lies under %q, the path of %q"
 
-// checkPaths finds such keys in the other files, and finds out whether a purge deleted some.
+// checkPaths finds such keys in the other files, and checks whether a purge deleted some.
 func (d *departure) checkPaths() error {
 	if given := d.origin.before; given != nil {
 		for rec, err := range given.Snapshot().Live(d.ctx, nil) {
@@ -317,7 +318,7 @@ func (d *departure) checkPaths() error {
 	})
 }
 
-// checkDoubled finds logical clusters that live on both sides, and stale copies in caches.
+// checkDoubled finds logical clusters that live on both shards, and stale copies in caches.
 func (c *checker) checkDoubled() error {
 	for _, is := range c.origin.shard.Clusters {
 		if (!is.System || c.archive.moved[is.Name]) && c.destination.shard.Cluster(is.Name) != nil {
@@ -344,14 +345,14 @@ func withCaches(outputs []*output) []*output {
 	return slices.DeleteFunc(slices.Clone(outputs), func(o *output) bool { return len(o.Caches) == 0 })
 }
 
-// isStale tells whether a move leaves a copy by shard stale: only the destination writes copies of
-// moved logical clusters from now on. Those of system:* are on each shard.
+// isStale reports whether a move makes a copy by shard stale: after the move only the destination
+// writes copies of moved logical clusters. Logical clusters system:* are on each shard.
 func (c *checker) isStale(shard, cluster string) bool {
 	return c.archive.moved[cluster] && (shard == c.From || c.To != "" && shard != c.To &&
 		!strings.HasPrefix(cluster, "system:"))
 }
 
-// isArrivedCopy tells whether a key is that of a copy in a cache under the destination's name.
+// isArrivedCopy reports whether a key is a copy in a cache under the destination's name.
 func (c *checker) isArrivedCopy(key keys.Key) bool {
 	return key.Shard != "" && key.Shard == c.To && c.archive.moved[key.Cluster]
 }

@@ -17,7 +17,7 @@ import (
 type spoiled struct {
 	name  string
 	spoil func(t *testing.T, m *moveFiles)
-	codes []string // all that are found
+	codes []string // of all findings
 	key   string   // of the first finding; "" for any
 }
 
@@ -29,7 +29,7 @@ func on(file func(m *moveFiles) *string, edits ...edit) func(*testing.T, *moveFi
 	return func(t *testing.T, m *moveFiles) { *file(m) = edited(t, *file(m), edits...) }
 }
 
-// damage changes a byte in the middle of a value of the file, and not its digest.
+// damage changes a byte in the middle of a value of the file, without a new digest.
 func damage(file func(m *moveFiles) *string) func(*testing.T, *moveFiles) {
 	return func(t *testing.T, m *moveFiles) {
 		data, err := os.ReadFile(*file(m))
@@ -42,14 +42,14 @@ func damage(file func(m *moveFiles) *string) func(*testing.T, *moveFiles) {
 	}
 }
 
-// arriving imports the archive into another destination, which stays unknown.
+// arriving imports the archive into another destination, which Move does not get.
 func arriving(edits ...edit) func(*testing.T, *moveFiles) {
 	return func(t *testing.T, m *moveFiles) {
 		m.destinationOut = importInto(t, m.archive, edited(t, m.destination, edits...), move.Import{}).written().out
 	}
 }
 
-// spoiledArrivals have faults in the records of the logical cluster.
+// spoiledArrivals returns faults in the records of the logical cluster.
 func spoiledArrivals() []spoiled {
 	lc := home(consumer)
 	here := func(name, code, key string, change edit) spoiled {
@@ -103,8 +103,8 @@ func spoiledArrivals() []spoiled {
 	}
 }
 
-// spoiledRest have faults in the records of others. Each edit is found without the inputs too, if
-// it is written on top of the output.
+// spoiledRest returns faults in other records. Each edit must be found without the inputs too, if
+// written on top of the output.
 func spoiledRest() (all []spoiled) {
 	workspace, twoMore := kcptest.WorkspaceKey("consumer"), func(key string) edit { return put(key+"2", "x") }
 	for name, c := range map[string]struct {
@@ -148,8 +148,8 @@ func spoiledRest() (all []spoiled) {
 			[]string{"other-origin"}, ""})
 }
 
-// TestSpoiled: each way to spoil a move is found, with its code and key, and no other; every other
-// question is answered with no.
+// TestSpoiled checks that each fault of a move is found, with its code and key and no other
+// finding; the answer to every other question is no.
 func TestSpoiled(t *testing.T) {
 	sound := moveOf(t, consumer, root(t), shard1(t))
 	sound.requireSound(t)
@@ -163,7 +163,7 @@ func TestSpoiled(t *testing.T) {
 			}
 			requireAnswers(t, v)
 			ignored := m.verdict(t, func(m *move.Move) { m.Ignore = s.codes })
-			if len(s.codes) == 1 && finding.Named(move.Ignorable(), s.codes[0]) == nil { // it ends the check
+			if len(s.codes) == 1 && finding.Named(move.Ignorable(), s.codes[0]) == nil { // the code ends the check
 				require.Equal(t, v.Findings, ignored.Findings)
 				require.False(t, ignored.Sound())
 				return

@@ -19,8 +19,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestVerifyWithout: without the inputs of the commands, and without a cache, a sound move is
-// sound, and notes name what was not compared.
+// TestVerifyWithout checks that a sound move is sound without the inputs of the commands and
+// without a cache, and notes name the omitted comparisons.
 func TestVerifyWithout(t *testing.T) {
 	v := moveOf(t, consumer, root(t), shard1(t)).withoutInputs().requireSound(t)
 	require.Len(t, v.Notes, 3)
@@ -32,8 +32,8 @@ func TestVerifyWithout(t *testing.T) {
 	moveOf(t, other, kcptest.Single(t), shard1(t)).requireSound(t) // with the origin's copies in its file
 }
 
-// TestVerifyScrubbed: a scrubbed origin is checked as one with deletions on top. Its history does
-// not tell of writes after the archive was made: its revision does, or the input of the purge.
+// TestVerifyScrubbed checks a scrubbed origin like an origin with tombstones. Without history,
+// later writes than the archive show in the revision, or in the input of the purge.
 func TestVerifyScrubbed(t *testing.T) {
 	m := moveOf(t, consumer, root(t), shard1(t))
 	scrubbed := func(in string) string { return purge(t, in, scrubbing, led).written().out }
@@ -48,7 +48,7 @@ func TestVerifyScrubbed(t *testing.T) {
 
 	newer := edited(t, m.origin, put(itsSettings+"2", "x"))
 	m.originOut = scrubbed(newer)
-	for _, m.origin = range []string{m.origin, ""} { // the purge had neither as its input
+	for _, m.origin = range []string{m.origin, ""} { // neither was the input of the purge
 		v := m.verdict(t)
 		require.Empty(t, v.Findings)
 		require.Len(t, v.Unchecked, 1)
@@ -59,8 +59,8 @@ func TestVerifyScrubbed(t *testing.T) {
 	m.requireFound(t, "archive-outdated")
 }
 
-// TestVerifyOutdated: an archive that is older than the purged state lacks later writes; that is
-// found with the input of the purge and without.
+// TestVerifyOutdated checks that an archive from before the last writes is found, with the input of
+// the purge and without.
 func TestVerifyOutdated(t *testing.T) {
 	sound := moveOf(t, consumer, root(t), shard1(t))
 	again := swap(itsSettings, "a", "a")
@@ -79,7 +79,7 @@ func TestVerifyOutdated(t *testing.T) {
 		})
 	}
 	m := sound
-	m.origin = edited(t, m.origin, drop(itsSettings)) // the history does not tell it from the purge
+	m.origin = edited(t, m.origin, drop(itsSettings)) // in the history this deletion looks like the purge
 	m.originOut = purgeOf(t, consumer, m.origin)
 	require.Equal(t, m.origin, m.requireFound(t, "archive-outdated").Findings[0].File)
 
@@ -88,8 +88,8 @@ func TestVerifyOutdated(t *testing.T) {
 	m.requireFound(t, "archive-outdated")
 }
 
-// TestVerifyIgnored: codes that end a check cannot be ignored, and a verdict without all answers is
-// not sound.
+// TestVerifyIgnored checks that codes that end a check cannot be ignored, and a verdict without all
+// answers is not sound.
 func TestVerifyIgnored(t *testing.T) {
 	all := append([]string{"damaged", "archive-damaged"}, finding.Names(move.Ignorable()...)...)
 	require.Equal(t, all, finding.Names(move.Codes()...))
@@ -99,7 +99,7 @@ func TestVerifyIgnored(t *testing.T) {
 	require.True(t, (&move.Verdict{Answers: []move.Answer{no, no, no, no}}).Sound())
 }
 
-// TestVerifyChildren: an archive of several logical clusters is checked as a whole.
+// TestVerifyChildren checks an archive of several logical clusters as a whole.
 func TestVerifyChildren(t *testing.T) {
 	m := moveWith(t, root(t), shard1(t), family, move.Import{})
 	require.Len(t, m.requireSound(t).Clusters, 2)
@@ -107,7 +107,8 @@ func TestVerifyChildren(t *testing.T) {
 	m.requireFound(t, "lives-twice", "still-at-origin")
 }
 
-// TestVerifyFixedOwner: --fix-owner changes a Workspace in a few fields; any other change is found.
+// TestVerifyFixedOwner checks that --fix-owner changes a Workspace in a few fields, and any other
+// change is found.
 func TestVerifyFixedOwner(t *testing.T) {
 	first, workspace := moveOf(t, consumer, root(t), shard1(t)), workspaceKey(consumer, "child")
 	m := moveWith(t, first.originOut, first.destinationOut, move.Extract{Name: child}, move.Import{FixOwner: true})
@@ -119,7 +120,7 @@ func TestVerifyFixedOwner(t *testing.T) {
 	}
 }
 
-// TestVerifyOthers: files that are no archive or no shard cannot be checked.
+// TestVerifyOthers checks that files other than an archive or a shard are errors.
 func TestVerifyOthers(t *testing.T) {
 	sound, cache := moveOf(t, consumer, root(t), shard1(t)), recorded(t, kcptest.Cache)
 	partial := edited(t, sound.destinationOut, drop(home(kcp.SystemShard)))
@@ -146,7 +147,7 @@ func TestVerifyOthers(t *testing.T) {
 		func(m *move.Move) **inspect.Reader { return &m.OriginOut },
 		func(m *move.Move) **inspect.Reader { return &m.DestinationOut },
 	} {
-		_, err := sound.open(t, func(m *move.Move) { // a part of the storage that is named as one of its own
+		_, err := sound.open(t, func(m *move.Move) { // a part of the storage, named as a storage
 			at := file(m)
 			*at = inspect.NewReader((*at).Snapshot(), nil, "/registry", "/registry/core")
 			m.Prefixes = []string{"/registry"}
@@ -160,8 +161,8 @@ func TestVerifyOthers(t *testing.T) {
 	require.Nil(t, v)
 }
 
-// TestVerifyCacheOfTheDestination: where the destination's etcd holds the cache, a move is stale
-// until the origin's copies are purged from that file, as a step of the import says.
+// TestVerifyCacheOfTheDestination checks that with the cache in the destination's etcd, a move has
+// stale copies until the origin's copies are purged from that file, as a step of the import says.
 func TestVerifyCacheOfTheDestination(t *testing.T) {
 	m := moveOf(t, consumer1, shard1(t), kcptest.Single(t))
 	importInto(t, m.archive, m.destination, move.Import{}).written().requireSteps("the cache in this shard's own " +
@@ -173,8 +174,8 @@ func TestVerifyCacheOfTheDestination(t *testing.T) {
 	m.requireSound(t)
 }
 
-// TestVerifyEachKey: any live key of either side that is deleted, written again or changed by a
-// byte is found by its key, without the inputs too.
+// TestVerifyEachKey checks that any live key of either shard that is deleted, rewritten or changed
+// by a byte is found by its key, without the inputs too.
 func TestVerifyEachKey(t *testing.T) {
 	sound := moveOf(t, other, root(t), shard1(t)).withoutInputs()
 	for _, side := range []func(m *moveFiles) *string{originOut, destinationOut} {
@@ -189,7 +190,7 @@ func TestVerifyEachKey(t *testing.T) {
 			}
 			change := snapshot.Change{Key: rec.Key, Value: append([]byte{}, rec.Value...), Lease: rec.Lease,
 				Prior: rec.ModRevision}
-			switch n % 3 { // 2: the same again, at another revision
+			switch n % 3 { // 2: the same value at another revision
 			case 0:
 				change.Delete, change.Value, change.Lease = true, nil, 0
 			case 1:
@@ -203,8 +204,8 @@ func TestVerifyEachKey(t *testing.T) {
 			require.NoError(t, err)
 			v := m.verdict(t)
 			require.Equal(t, its && n%3 == 2, len(v.Findings) == 0, "%s",
-				rec.Key) // a moved record may be written again
-			for _, f := range v.Findings { // a definition that is lost is touched, too
+				rec.Key) // a moved record may be rewritten
+			for _, f := range v.Findings { // a lost definition is also touched
 				require.Equal(t, []string{string(rec.Key), *side(&m)}, []string{f.Key, f.File})
 			}
 		}
@@ -212,8 +213,8 @@ func TestVerifyEachKey(t *testing.T) {
 	}
 }
 
-// FuzzVerifyHostile: with any bytes in any file of a move, under a correct digest, the check ends
-// with an answer or an error.
+// FuzzVerifyHostile checks that with any bytes in any file of a move, under a correct digest, the
+// check ends with an answer or an error.
 func FuzzVerifyHostile(f *testing.F) {
 	m := moveOf(f, other, root(f), shard1(f))
 	var files [][]byte
@@ -251,7 +252,7 @@ func FuzzVerifyHostile(f *testing.F) {
 	})
 }
 
-// withFlipped is a snapshot with two other bytes, and their digest.
+// withFlipped returns a snapshot with two changed bytes and a correct digest.
 func withFlipped(data []byte, at int, flip uint8, more int) []byte {
 	out := append([]byte{}, data...)
 	image := out[:len(out)-sha256.Size]
