@@ -22,8 +22,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// The snapshots of these tests are that of an etcd with records on top, each at a revision of its
-// own.
+// The snapshots of these tests are the snapshot of an etcd with added records, each at its own
+// revision.
 
 const (
 	definitions = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
@@ -38,7 +38,7 @@ type definition struct {
 	kind       string // Widget when empty
 	versions   string // in order: "v1alpha1- v1beta1 v1*"; * is the storage version, - is not served
 	schemas    map[string]string
-	stored     string // as JSON; the storage version when empty, not there for "-"
+	stored     string // as JSON; the storage version when empty, missing for "-"
 	webhook    bool
 	cluster    bool   // scope
 	meta, spec string // more members: `"labels":{"a":"b"},`
@@ -46,7 +46,7 @@ type definition struct {
 }
 
 const (
-	// plainSchema is that of versions without one of their own.
+	// plainSchema is the schema of versions without a given schema.
 	plainSchema = `{"type":"object","properties":{"spec":{"type":"object","properties":{"text":{"type":"string"},` +
 		`"size":{"type":"integer"},"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}`
 	uidOf = "0f9edba4-4ce1-43f1-b890-%012x"
@@ -127,7 +127,7 @@ type resource struct {
 	version         string
 	namespace, name string // "ns" when empty; "-" for none
 	meta            string // more members of metadata, sorted before creationTimestamp: `"annotations":{...},`
-	late            string // those sorted after generation: `"managedFields":[...],`
+	late            string // members sorted after generation: `"managedFields":[...],`
 	spec            string // {"text":"x"} when empty
 }
 
@@ -166,13 +166,13 @@ func (o resource) json(t testing.TB) string {
 	return out
 }
 
-// at is the object as it is stored at another version, where nothing else changes.
+// at returns the object stored at another version, without other changes.
 func (o resource) at(version string) resource {
 	o.version = version
 	return o
 }
 
-// cluster is a snapshot in the making.
+// cluster is a snapshot under construction.
 type cluster struct {
 	t       testing.TB
 	changes []snapshot.Change
@@ -205,7 +205,7 @@ func (c *cluster) native(key, apiVersion, kind string, obj runtime.ProtobufMarsh
 	return c.put(key, protobufOf(c.t, apiVersion, kind, obj, 0))
 }
 
-// fresh is the snapshot of an etcd with no record but one, made once.
+// fresh is the snapshot of an etcd with a single record, built once.
 var fresh struct {
 	sync.Once
 	image []byte
@@ -242,14 +242,14 @@ func (c *cluster) migrate(o Options, allow ...string) result {
 	return migrate(c.t, transform.Options{In: c.build(), Allow: allow}, o)
 }
 
-// stored is a record as a snapshot has it.
+// stored is a record of a snapshot.
 type stored struct {
 	value string
 	lease int64
 	mod   int64
 }
 
-// result is what a run came to.
+// result is the result of a run.
 type result struct {
 	*transform.Report
 	*Definitions
@@ -259,7 +259,7 @@ type result struct {
 	in, out map[string]stored // out is nil when nothing was written
 }
 
-// migrate runs a migration, for real, and checks what must be true of every run.
+// migrate runs a migration, not a dry run, and checks the properties of every run.
 func migrate(t testing.TB, files transform.Options, o Options) result {
 	t.Helper()
 	return migrateContext(context.Background(), t, files, o)
@@ -293,8 +293,8 @@ func contents(t testing.TB, path string) map[string]stored {
 	return got
 }
 
-// addsUp: every object of a kind is counted once, every count of a report agrees with the others,
-// and no problem is without a reason.
+// addsUp requires that every object of a kind is counted once, every count of a report agrees with
+// the others, and every problem has a reason.
 func (r result) addsUp() {
 	r.t.Helper()
 	for _, c := range r.CustomResources {
@@ -327,7 +327,7 @@ func (r result) addsUp() {
 	}
 }
 
-// changed are the keys whose records are not what they were, sorted.
+// changed returns the keys of changed records, sorted.
 func (r result) changed() []string {
 	r.t.Helper()
 	require.NoError(r.t, r.err, "%v", r.Problems)
@@ -346,7 +346,7 @@ func (r result) changed() []string {
 	return keys
 }
 
-// problems are the report's problems as "level code key", sorted.
+// problems returns the report's problems as "level code key", sorted.
 func (r result) problems() []string {
 	out := []string{}
 	for _, p := range r.Problems {
@@ -356,7 +356,7 @@ func (r result) problems() []string {
 	return out
 }
 
-// reason is that of the one problem with a code.
+// reason returns the reason of the only problem with a code.
 func (r result) reason(code string) string {
 	r.t.Helper()
 	var found []string
@@ -369,7 +369,7 @@ func (r result) reason(code string) string {
 	return found[0]
 }
 
-// resources is what the report says of a CustomResourceDefinition.
+// resources returns the row of a CustomResourceDefinition in the report.
 func (r result) resources(crd string) CustomResource {
 	r.t.Helper()
 	at := slices.IndexFunc(r.CustomResources, func(c CustomResource) bool { return c.CRD == crd })
@@ -377,7 +377,7 @@ func (r result) resources(crd string) CustomResource {
 	return r.CustomResources[at]
 }
 
-// storedVersions is the list in the output, or in the input where nothing was written.
+// storedVersions returns the list in the output, or in the input if there is no output.
 func (r result) storedVersions(key string) []string {
 	r.t.Helper()
 	from := r.out
@@ -391,7 +391,7 @@ func (r result) storedVersions(key string) []string {
 	return obj.Status.StoredVersions
 }
 
-// refusedFor: nothing was written, for these problems.
+// refusedFor requires that these problems refused the run.
 func (r result) refusedFor(problems ...string) {
 	r.t.Helper()
 	require.ErrorIs(r.t, r.err, transform.ErrRefused)

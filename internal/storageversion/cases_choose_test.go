@@ -12,8 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// dirty are three CustomResourceDefinitions of two groups, each with one object that is not at the
-// storage version.
+// dirty returns three CustomResourceDefinitions of two groups, each with one object that is not at
+// the storage version.
 func dirty(t testing.TB) (c *cluster, defs []definition, objects []resource) {
 	defs = []definition{
 		{name: "gadgets.example.com", versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`,
@@ -31,8 +31,8 @@ func dirty(t testing.TB) (c *cluster, defs []definition, objects []resource) {
 	return c, defs, objects
 }
 
-// TestChoose (cases 4, 5 and 18): what the options leave out is not touched, and reported where it
-// needs a migration.
+// TestChoose (cases 4, 5 and 18) checks that excluded kinds stay unchanged, and are reported if
+// they need a migration.
 func TestChoose(t *testing.T) {
 	selector := func(text string) labels.Selector {
 		parsed, err := labels.Parse(text)
@@ -91,8 +91,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestNotChosen: what is left out is measured by its objects, not by what its list says; what is in
-// order is not mentioned.
+// TestNotChosen checks that an excluded kind is reported for its objects, not for its list; a kind
+// that needs no migration is not mentioned.
 func TestNotChosen(t *testing.T) {
 	tests := []struct {
 		name, stored string
@@ -135,8 +135,8 @@ func TestNotChosen(t *testing.T) {
 	}
 }
 
-// TestNamesAreThere (case 19): an option that names what the snapshot does not have stops the run
-// before anything else.
+// TestNamesAreThere (case 19) checks that an option with a name missing from the snapshot ends the
+// run first.
 func TestNamesAreThere(t *testing.T) {
 	c, _, _ := dirty(t)
 	path := c.build()
@@ -164,8 +164,8 @@ func TestNamesAreThere(t *testing.T) {
 	require.ErrorContains(t, strange.err, "--prefix")
 }
 
-// TestBadDefinitions: an unusable CustomResourceDefinition refuses the run, and its objects stay;
-// one that was left out does not refuse, but is reported.
+// TestBadDefinitions checks that an unusable CustomResourceDefinition refuses the run, and its
+// objects stay; an excluded one does not refuse, but is reported.
 func TestBadDefinitions(t *testing.T) {
 	tests := []struct {
 		name, value, code, reason string
@@ -224,8 +224,8 @@ func TestBadDefinitions(t *testing.T) {
 	}
 }
 
-// TestBuiltinName: a CustomResourceDefinition named like a resource of kube-apiserver's own has no
-// claim to its folder: a server keeps its objects elsewhere.
+// TestBuiltinName checks that a CustomResourceDefinition named like a built-in resource does not
+// own the folder of that resource: a server keeps its objects elsewhere.
 func TestBuiltinName(t *testing.T) {
 	d := definition{name: "ingresses.networking.k8s.io", kind: "Ingress", versions: "v1beta1 v1*",
 		stored: `["v1beta1","v1"]`}
@@ -240,7 +240,8 @@ func TestBuiltinName(t *testing.T) {
 	require.Empty(t, r.changed())
 }
 
-// TestCBORDefinition: one that no server writes refuses by its key, and the others are migrated.
+// TestCBORDefinition checks that a definition in CBOR, which no server writes, refuses with its
+// key, and the other definitions are migrated.
 func TestCBORDefinition(t *testing.T) {
 	obj, _, err := encoding.DecodeObject([]byte(twoVersions().json(t)))
 	require.NoError(t, err)
@@ -253,8 +254,9 @@ func TestCBORDefinition(t *testing.T) {
 	require.Equal(t, []string{other.key()}, r.changed())
 }
 
-// TestUndecryptableDefinition: if a definition is undecryptable, each undecryptable value that
-// depends on it has a finding: its objects, and the possible dependents of those.
+// TestUndecryptableDefinition checks that with an undecryptable definition, each undecryptable
+// value that may depend on the definition has a finding: its objects, and their possible
+// dependents.
 func TestUndecryptableDefinition(t *testing.T) {
 	const encrypted = "k8s:enc:secretbox:v1:k:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 	c := newCluster(t).put(widgetsKey, encrypted).put(widgetsDir+"ns/a", encrypted).put(widgetsDir+"ns/b",

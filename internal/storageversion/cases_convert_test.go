@@ -17,7 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// converter is what stands behind a conversion webhook.
+// converter is a test double of a conversion webhook.
 type converter struct {
 	calls []int // objects in each call
 	asked []string
@@ -50,7 +50,7 @@ func (c *converter) Convert(
 	return out, nil
 }
 
-// renames moves spec.text to spec.body, as v2 has it.
+// renames moves spec.text to spec.body, the name in v2.
 func renames(obj map[string]any) error {
 	spec := obj["spec"].(map[string]any)
 	obj["spec"] = map[string]any{"body": spec["text"]}
@@ -64,8 +64,9 @@ func webhooked() definition {
 	}}
 }
 
-// TestConverter (cases 26 and 27): objects of several versions are converted in one call, those at
-// the storage version are not sent, generations stay, and a second run asks nobody.
+// TestConverter (cases 26 and 27) checks that objects of several versions are converted in one
+// call, objects at the storage version are not sent, generations stay, and a second run makes no
+// call.
 func TestConverter(t *testing.T) {
 	c := newCluster(t, webhooked())
 	for i := range 4 {
@@ -93,8 +94,8 @@ func TestConverter(t *testing.T) {
 		"nor is a converter needed")
 }
 
-// TestNeedsWebhook: without a converter the objects that need one are refused, the others are not;
-// a converter of another group is none.
+// TestNeedsWebhook checks that without a converter only the objects that need one are refused; a
+// converter of another group does not count.
 func TestNeedsWebhook(t *testing.T) {
 	stale, current := resource{version: "v1", name: "a"}, resource{version: "v2", name: "b", spec: `{"body":"x"}`}
 	path := newCluster(t, webhooked(), definition{name: "things.example.org", versions: "v1*",
@@ -111,8 +112,8 @@ func TestNeedsWebhook(t *testing.T) {
 	require.Equal(t, finding.Skipped, r.Problems[0].Outcome)
 }
 
-// TestConverterRefuses (cases 7 and 21): of many objects those that the converter answers wrongly
-// for are named, and only they.
+// TestConverterRefuses (cases 7 and 21) checks that among many objects exactly those with a wrong
+// answer of the converter are named.
 func TestConverterRefuses(t *testing.T) {
 	c := newCluster(t, webhooked())
 	for i := range 10 {
@@ -142,8 +143,8 @@ func TestConverterRefuses(t *testing.T) {
 		"a later run takes up the rest")
 }
 
-// TestConverterBreaks: a converter that fails as a whole is asked once, not for each batch, and
-// every object that waited for it is named with what it said.
+// TestConverterBreaks checks that a converter that fails as a whole is called once, not for each
+// batch, and every waiting object is named with its message.
 func TestConverterBreaks(t *testing.T) {
 	many := 2*batchObjects + 3
 	c := newCluster(t, webhooked())
@@ -173,8 +174,8 @@ func TestConverterBreaks(t *testing.T) {
 	require.Len(t, r.changed(), many+1)
 }
 
-// TestConverterAnswers: the answer of a converter is checked by the schema of the storage version
-// like anything else.
+// TestConverterAnswers checks that the answer of a converter is validated by the schema of the
+// storage version.
 func TestConverterAnswers(t *testing.T) {
 	o := resource{version: "v1", name: "a"}
 	path := newCluster(t, webhooked()).add(o).build()
@@ -182,7 +183,7 @@ func TestConverterAnswers(t *testing.T) {
 		return migrate(t, transform.Options{In: path, Allow: allow},
 			Options{Converters: map[string]Converter{"example.com": &converter{do: do}}})
 	}
-	keeps := func(obj map[string]any) error { return nil } // spec.text, which v2 does not know
+	keeps := func(obj map[string]any) error { return nil } // keeps spec.text, which v2 does not have
 	r := run(keeps)
 	r.refusedFor("error pruned-field "+o.key(), "warning stored-versions-kept "+widgetsKey)
 	require.Equal(t, "the schemas do not know spec.text", r.reason(codePrunedField.Name))
@@ -205,8 +206,8 @@ func TestConverterAnswers(t *testing.T) {
 	require.Contains(t, r.problems(), "error conversion-failed "+o.key())
 }
 
-// TestConverterCancelled (case 10): an interruption while a converter is asked ends the run, and
-// leaves nothing.
+// TestConverterCancelled (case 10) checks that a cancellation during a call of the converter ends
+// the run without output.
 func TestConverterCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ask := &converter{do: renames, fail: func(int) error { cancel(); return ctx.Err() }}
@@ -217,8 +218,8 @@ func TestConverterCancelled(t *testing.T) {
 	require.Equal(t, transform.Failed, r.Outcome)
 }
 
-// TestTo (cases 24 and 25): another version becomes the storage version, forward and back, and the
-// bytes of the way there are those of the start but for the generation of the
+// TestTo (cases 24 and 25) checks that another version becomes the storage version, forward and
+// back. The result of both is equal to the start, except for the generation of the
 // CustomResourceDefinition.
 func TestTo(t *testing.T) {
 	d := definition{versions: "v1alpha1- v1beta1 v1*"}
@@ -243,7 +244,7 @@ func TestTo(t *testing.T) {
 	require.Equal(t, strings.Replace(d.json(t), `"generation":2`, `"generation":4`, 1), forth.out[widgetsKey].value)
 }
 
-// TestToNoVersion (case 19): a version that is not listed is refused before anything is touched.
+// TestToNoVersion (case 19) checks that an unlisted version is refused before any change.
 func TestToNoVersion(t *testing.T) {
 	o := resource{version: "v1alpha1", name: "a"}
 	path := newCluster(t, twoVersions(), definition{name: "gadgets.example.com", versions: "v1* v2"}).add(o).build()
@@ -256,7 +257,7 @@ func TestToNoVersion(t *testing.T) {
 	require.Equal(t, []string{"v1alpha1", "v1"}, r.storedVersions(widgetsKey))
 }
 
-// TestToWebhook: going back takes a converter too.
+// TestToWebhook checks that the way back needs a converter too.
 func TestToWebhook(t *testing.T) {
 	o := resource{version: "v2", name: "a", spec: `{"body":"x","since":"v2"}`}
 	path := newCluster(t, webhooked()).add(o).build()
@@ -272,8 +273,8 @@ func TestToWebhook(t *testing.T) {
 	require.Equal(t, []string{"widgets.example.com to v1"}, ask.asked)
 }
 
-// TestMap (case 37): objects of a version that is gone are read as those of another, where that was
-// said.
+// TestMap (case 37) checks that with --map, objects of a removed version are read as objects of
+// another version.
 func TestMap(t *testing.T) {
 	gone := resource{version: "v1beta1", name: "a"}
 	lists := definition{versions: "v1alpha1 v1*", stored: `["v1beta1","v1"]`}
@@ -315,7 +316,7 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// TestMapGroup: a mapping is for every kind of its group that has lost the version; where the
+// TestMapGroup checks that a mapping applies to every kind of its group without the version; if the
 // version is still listed, its own schema reads the objects.
 func TestMapGroup(t *testing.T) {
 	lists := definition{name: "gadgets.example.com", versions: "v1beta1 v1*", stored: `["v1beta1","v1"]`,

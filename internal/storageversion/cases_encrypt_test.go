@@ -17,7 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// open decrypts a value of the output; by is the prefix that it has to have.
+// open decrypts a value of the output and requires the prefix by.
 func (r result) open(with *encryption.Transformers, resource, key, by string) string {
 	r.t.Helper()
 	require.True(r.t, strings.HasPrefix(r.out[key].value, by), "%.40s", r.out[key].value)
@@ -28,9 +28,9 @@ func (r result) open(with *encryption.Transformers, resource, key, by string) st
 	return string(plain)
 }
 
-// TestEncrypted (case 41): encrypted objects are migrated with the configuration, encrypted by its
-// first provider, under their own key; what does not change keeps its bytes, though another
-// provider wrote it.
+// TestEncrypted (case 41) checks that encrypted objects are migrated with the configuration, and
+// encrypted by its first provider, under their own key; unchanged values keep their bytes, even
+// from another provider.
 func TestEncrypted(t *testing.T) {
 	for _, provider := range []string{"aescbc", "aesgcm", "secretbox"} {
 		t.Run(provider, func(t *testing.T) {
@@ -51,8 +51,8 @@ func TestEncrypted(t *testing.T) {
 	}
 }
 
-// TestEncryptedClosed (case 41): what no key opens is named with the reason, and keeps the list as
-// it is; no value is quoted.
+// TestEncryptedClosed (case 41) checks that an undecryptable object is named with the reason and
+// keeps the list unchanged; no value is quoted.
 func TestEncryptedClosed(t *testing.T) {
 	right := crypttest.Load(t, widgetsCRD+": aesgcm=a")
 	o := resource{version: "v1alpha1", name: "a", spec: `{"text":"hunter2"}`}
@@ -88,8 +88,8 @@ func TestEncryptedClosed(t *testing.T) {
 	}
 }
 
-// TestWouldBePlaintext: an encrypted object that the configuration would store in the clear is
-// refused, or stays as it is.
+// TestWouldBePlaintext checks that an encrypted object that the configuration would store as
+// plaintext is refused, or stays unchanged.
 func TestWouldBePlaintext(t *testing.T) {
 	with := crypttest.Load(t, widgetsCRD+": identity aescbc=a")
 	o, plain := resource{version: "v1alpha1", name: "a"}, resource{version: "v1alpha1", name: "b"}
@@ -111,8 +111,8 @@ func TestWouldBePlaintext(t *testing.T) {
 			Options{Rewrap: true, Exclude: []string{widgetsCRD}}).problems()[:1])
 }
 
-// TestEncryptedDefinition: a CustomResourceDefinition may be encrypted too, and stays so; where it
-// would not, its list is said to be as it was.
+// TestEncryptedDefinition checks that an encrypted CustomResourceDefinition stays encrypted; if the
+// configuration would store plaintext, the report has the unchanged list.
 func TestEncryptedDefinition(t *testing.T) {
 	const definitionsResource = "customresourcedefinitions.apiextensions.k8s.io"
 	with := crypttest.Load(t, definitionsResource+": aesgcm=a")
@@ -130,7 +130,7 @@ func TestEncryptedDefinition(t *testing.T) {
 	require.Equal(t, StoredVersions{Before: []string{"v1alpha1", "v1"}, After: []string{"v1alpha1", "v1"},
 		Kept: "it would be stored in the clear"}, r.resources(widgetsCRD).StoredVersions)
 
-	// with another storage version asked for, its objects must not move on without it
+	// if the storage version cannot change, its objects must not change either
 	fresh := resource{version: "v1", name: "b"}
 	path = newCluster(t).put(widgetsKey, encrypted).add(fresh).build()
 	r = migrate(t, transform.Options{In: path, Encryption: crypttest.Load(t, definitionsResource+": identity aesgcm=a"),
@@ -145,8 +145,8 @@ func secretObject(name string) *corev1.Secret {
 		Data: map[string][]byte{"password": []byte("hunter2")}, Type: "Opaque"}
 }
 
-// TestRewrap (case 28): every value is encrypted by the first provider and its first key, the
-// content is the same, and a second run changes nothing.
+// TestRewrap (case 28) checks that every value is encrypted by the first provider and its first
+// key, the content is the same, and a second run changes nothing.
 func TestRewrap(t *testing.T) {
 	old := crypttest.Load(t, "secrets,"+widgetsCRD+": aescbc=o")
 	now := crypttest.Load(t, "secrets,"+widgetsCRD+": aesgcm=no aescbc=o identity", "configmaps: identity secretbox=o")
@@ -185,7 +185,8 @@ func TestRewrap(t *testing.T) {
 		"its version stays")
 }
 
-// TestRewrapClosed: a key rotation that cannot open a value is not done, and says which.
+// TestRewrapClosed checks that a key rotation with an undecryptable value is refused, with the key
+// of the value.
 func TestRewrapClosed(t *testing.T) {
 	with := crypttest.Load(t, "secrets: aescbc=n identity")
 	lost := crypttest.Encrypt(t, crypttest.Load(t, "secrets: aescbc=o"), "secrets", "/registry/secrets/ns/a",
@@ -202,8 +203,8 @@ func TestRewrapClosed(t *testing.T) {
 	require.Equal(t, []string{"/registry/secrets/ns/b"}, r.changed())
 }
 
-// TestRewrapAllowed: a skipped object gets the new key all the same: without its old key it would
-// be lost.
+// TestRewrapAllowed checks that a skipped object is encrypted with the new key: without its old key
+// the object would be lost.
 func TestRewrapAllowed(t *testing.T) {
 	old, now := crypttest.Load(t, widgetsCRD+": aescbc=o"), crypttest.Load(t, widgetsCRD+": aescbc=no")
 	o := resource{version: "v1old", name: "a"}
@@ -215,7 +216,8 @@ func TestRewrapAllowed(t *testing.T) {
 	require.Equal(t, encoding.FormatEncrypted, encoding.Detect([]byte(r.out[o.key()].value)))
 }
 
-// TestRewrapStrays: an encrypted value outside the prefixes of the API servers is reported.
+// TestRewrapStrays checks that an encrypted value outside the prefixes of the API servers is
+// reported.
 func TestRewrapStrays(t *testing.T) {
 	with := crypttest.Load(t, "secrets: aescbc=n")
 	lost := crypttest.Encrypt(t, with, "secrets", "/other/secrets/ns/a",
@@ -230,8 +232,8 @@ func TestRewrapStrays(t *testing.T) {
 	require.Empty(t, r.Problems)
 }
 
-// TestRewrapNested: an encrypted value of another API server below the prefix is rewrapped, or
-// reported where its prefix is left out.
+// TestRewrapNested checks that an encrypted value of another API server below the prefix is
+// rewrapped, or reported if its prefix is not chosen.
 func TestRewrapNested(t *testing.T) {
 	const nested = "/registry/tenants.io/one"
 	const outer, inner, crd = "/registry/secrets/ns/a", nested + "/secrets/ns/a",

@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/schema"
 )
 
-// TestGrowth: defaults make each of 80 small objects one of a megabyte, more than a batch may hold.
-// All are written, in the order of their keys.
+// TestGrowth checks that 80 small objects, which defaults expand to a megabyte each and thus beyond
+// a batch, are all written, in the order of their keys.
 func TestGrowth(t *testing.T) {
 	long := typed(`"text":{"type":"string"},"long":{"type":"string","default":"` + strings.Repeat("x", 1<<20) + `"}`)
 	for name, schemas := range map[string]map[string]string{"stored version": {"v1alpha1": long, "v1": openSchema},
@@ -40,8 +40,8 @@ func TestGrowth(t *testing.T) {
 
 const openSchema = `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`
 
-// TestGrowthWithoutEnd: the object whose defaults know no end is refused and named, the object
-// beside it is written where that is allowed.
+// TestGrowthWithoutEnd checks that an object with unlimited defaults is refused and named; if
+// allowed, the other object is written.
 func TestGrowthWithoutEnd(t *testing.T) {
 	bomb := `{"type":"string"}`
 	for range 9 {
@@ -61,8 +61,8 @@ func TestGrowthWithoutEnd(t *testing.T) {
 	require.Equal(t, r.in[bad.key()].value, r.out[bad.key()].value)
 	require.Equal(t, good.at("v1").json(t), r.out[good.key()].value)
 
-	// Pure leaves these defaults to the server: the object is written, and it is said that nobody
-	// validated it.
+	// Pure leaves these defaults to the server: the object is written, with a warning that the
+	// object was not validated
 	r = newCluster(t, d).add(bad).migrate(Options{Mode: schema.Pure})
 	require.NoError(t, r.err)
 	require.Equal(t, bad.at("v1").json(t), r.out[bad.key()].value)
@@ -70,8 +70,8 @@ func TestGrowthWithoutEnd(t *testing.T) {
 		"it was not validated at v1: defaults of v1: the object grows too large")
 }
 
-// TestRulesThatCostMuch: the rules of a definition have a budget for all objects. What comes after
-// it is written, and it is said that nobody validated it.
+// TestRulesThatCostMuch checks that the rules of a definition have one budget for all objects.
+// Objects beyond the budget are written with a warning that they were not validated.
 func TestRulesThatCostMuch(t *testing.T) {
 	list := `[` + strings.Repeat("1,", 44) + `1]`
 	d := definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`,

@@ -10,12 +10,13 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// twoVersions stores at v1, and says that v1alpha1 may still be there.
+// twoVersions stores at v1, with v1alpha1 in storedVersions.
 func twoVersions() definition {
 	return definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`}
 }
 
-// TestNothingToDo (case 1): one version, one entry: no byte of the snapshot changes.
+// TestNothingToDo (case 1) checks that with one version and one entry no byte of the snapshot
+// changes.
 func TestNothingToDo(t *testing.T) {
 	r := newCluster(t, definition{versions: "v1*"}).add(resource{version: "v1", name: "a"},
 		resource{version: "v1", name: "b"}).migrate(Options{})
@@ -31,8 +32,8 @@ func TestNothingToDo(t *testing.T) {
 	}, r.resources(widgetsCRD))
 }
 
-// TestObjectStale (case 3): an object at an older version is stored at the storage version and
-// nothing else of it changes.
+// TestObjectStale (case 3) checks that an object at an older version is stored at the storage
+// version without other changes.
 func TestObjectStale(t *testing.T) {
 	stale, current := resource{version: "v1alpha1", name: "a", spec: `{"free":{"marker":1},"text":"kept"}`},
 		resource{version: "v1", name: "b"}
@@ -46,8 +47,8 @@ func TestObjectStale(t *testing.T) {
 	}, r.Kinds)
 }
 
-// TestLists (case 38, and what counts as a list that needs a migration): whatever the list says, it
-// becomes what is there.
+// TestLists (case 38, and the definition of a list that needs a migration) checks that any list
+// becomes the list of the versions in use.
 func TestLists(t *testing.T) {
 	tests := []struct {
 		name, stored string // of a CustomResourceDefinition v1alpha1, v1 (storage)
@@ -82,8 +83,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestListKept (cases 7, 9 and 18): a list is not trimmed while one object is not proved, however
-// often the run is repeated; and what the list did not say is added.
+// TestListKept (cases 7, 9 and 18) checks that a list is not trimmed while one object is unproved,
+// even in repeated runs; missing versions are added.
 func TestListKept(t *testing.T) {
 	gone := resource{version: "v1old", name: "gone"}
 	c := newCluster(t, definition{versions: "v1alpha1 v1*",
@@ -107,7 +108,8 @@ func TestListKept(t *testing.T) {
 	require.Equal(t, 1, again.resources(widgetsCRD).Refused)
 }
 
-// TestUnreadKeepsList (case 7): with one key that cannot be read no version leaves the list.
+// TestUnreadKeepsList (case 7) checks that with one unreadable key no version is removed from the
+// list.
 func TestUnreadKeepsList(t *testing.T) {
 	tests := []struct {
 		name, key, value, code string

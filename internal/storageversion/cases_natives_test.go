@@ -16,7 +16,7 @@ import (
 
 const namespaceJSON = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"default"}}`
 
-// protobufOf is an object as kube-apiserver stores it, whose bytes may be cut.
+// protobufOf returns an object as kube-apiserver stores it, perhaps truncated.
 func protobufOf(t testing.TB, apiVersion, kind string, obj runtime.ProtobufMarshaller, cut int) string {
 	t.Helper()
 	raw := make([]byte, obj.Size())
@@ -28,8 +28,8 @@ func protobufOf(t testing.TB, apiVersion, kind string, obj runtime.ProtobufMarsh
 	return "k8s\x00" + string(body)
 }
 
-// TestUndecodableNatives: a value that no API server can decode as what its key says refuses the
-// run, whatever is in it.
+// TestUndecodableNatives checks that a value that no API server can decode as the kind of its key
+// refuses the run.
 func TestUndecodableNatives(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "a", Namespace: "ns"}
 	pod := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{NodeName: "node-a"}}

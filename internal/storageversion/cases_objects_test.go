@@ -10,13 +10,13 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// typed is a schema whose spec has these properties.
+// typed returns a schema with the given properties of spec.
 func typed(properties string) string {
 	return `{"type":"object","properties":{"spec":{"type":"object","properties":{` + properties + `}}}}`
 }
 
-// TestScopes (case 20): a hundred namespaced objects and as many cluster-scoped ones, each in its
-// place; objects of CRDs whose plurals begin with one another stay apart (case 44).
+// TestScopes (case 20) migrates a hundred namespaced and a hundred cluster-scoped objects; objects
+// of CRDs whose plurals begin alike stay separate (case 44).
 func TestScopes(t *testing.T) {
 	defs := []definition{
 		{name: "widgets.example.com", kind: "Widget", versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`},
@@ -48,7 +48,7 @@ func TestScopes(t *testing.T) {
 	require.Empty(t, r.Problems)
 }
 
-// TestValues (cases 33 to 35 and 42): what a stale object becomes, and what is said of it.
+// TestValues (cases 33 to 35 and 42) checks the new value of a stale object, and the findings.
 func TestValues(t *testing.T) {
 	alpha := typed(
 		`"text":{"type":"string"},"old":{"type":"string"},"big":{"type":"integer","format":"int64"},` +
@@ -114,8 +114,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestMetadata (cases 35, 36 and 42): identity, times and generation stay, of objects that are
-// being deleted too; malformed metadata is what a server drops, and is said; an object under
+// TestMetadata (cases 35, 36 and 42) checks that identity, times and generation stay, even of
+// objects being deleted; malformed metadata that a server drops is reported; an object under
 // another name than its key is reported.
 func TestMetadata(t *testing.T) {
 	tests := []struct {
@@ -166,8 +166,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestWrongScope (case 36): a key that does not fit the scope of its kind is reported, and its
-// object migrated.
+// TestWrongScope (case 36) checks that a key that does not fit the scope of its kind is reported,
+// and its object migrated.
 func TestWrongScope(t *testing.T) {
 	o := resource{version: "v1alpha1", namespace: "-", name: "a"}
 	r := newCluster(t, twoVersions()).add(o).migrate(Options{})
@@ -183,7 +183,7 @@ func TestWrongScope(t *testing.T) {
 		r.reason(codeKeyMismatch.Name))
 }
 
-// TestStoredForms (case 31): CustomResourceDefinitions of every form that an etcd may hold.
+// TestStoredForms (case 31) checks CustomResourceDefinitions in every form that etcd may hold.
 func TestStoredForms(t *testing.T) {
 	named :=
 		`"names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},"scope":"Namespaced"`
@@ -232,9 +232,9 @@ func TestStoredForms(t *testing.T) {
 	require.Empty(t, r.changed(), "spec.version without versions")
 }
 
-// TestAcceptedNames (case 43): objects lie in the folder of the accepted plural, and are of the
-// accepted kind; what lies in that of the plural that was not accepted is no server's, and keeps
-// the list all the same: it will be served once that is accepted.
+// TestAcceptedNames (case 43) checks that objects in the folder of the accepted plural, and of the
+// accepted kind, are migrated. Objects in the folder of the refused plural keep the list unchanged,
+// although not served: a server would serve them with that plural accepted.
 func TestAcceptedNames(t *testing.T) {
 	d := twoVersions()
 	d.status = `"acceptedNames":{"plural":"gizmos","kind":"Gizmo"}`
@@ -249,8 +249,8 @@ func TestAcceptedNames(t *testing.T) {
 		"warning stored-versions-kept " + widgetsKey}, r.problems())
 }
 
-// TestWarnings (cases 39 and 40): what is odd with a CustomResourceDefinition is said, and does not
-// keep its objects from being migrated.
+// TestWarnings (cases 39 and 40) checks that oddities of a CustomResourceDefinition are reported,
+// and do not prevent the migration of its objects.
 func TestWarnings(t *testing.T) {
 	o := resource{version: "v1alpha1", name: "a"}
 	d := twoVersions()
@@ -268,8 +268,8 @@ func TestWarnings(t *testing.T) {
 	require.Equal(t, []string{"warning crd-without-uid " + widgetsKey}, r.problems())
 }
 
-// TestDefaultsAreNoLoss: what only the stored version's defaults add is not lost with that version,
-// since nobody wrote it; the same field, stored, is.
+// TestDefaultsAreNoLoss checks that a field added only by the stored version's defaults is not lost
+// with that version, since no client wrote the field; a stored field is lost.
 func TestDefaultsAreNoLoss(t *testing.T) {
 	d := twoVersions()
 	d.schemas = map[string]string{

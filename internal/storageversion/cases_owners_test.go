@@ -19,7 +19,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// ownedBy is an owner reference to a widget.
+// ownedBy returns an owner reference to a widget.
 func ownedBy(apiVersion string) metav1.OwnerReference {
 	yes := true
 	return metav1.OwnerReference{APIVersion: apiVersion, Kind: "Widget", Name: "a", UID: "u-a", Controller: &yes}
@@ -35,8 +35,8 @@ func owners(t testing.TB, value string) (out []string) {
 	return out
 }
 
-// TestOwners: references to a version that is gone or not served move to the preferred served one,
-// whatever the format of the object, and no other reference does.
+// TestOwners checks that references to a removed or unserved version change to the preferred served
+// version, in objects of any format, and no other reference changes.
 func TestOwners(t *testing.T) {
 	d := definition{versions: "v1alpha1- v1beta1 v1*", stored: `["v1alpha1","v1"]`}
 	ref := func(apiVersion, kind string) string {
@@ -76,7 +76,7 @@ func TestOwners(t *testing.T) {
 	require.Equal(t, transform.Unchanged, migrate(t, transform.Options{In: r.path}, Options{}).Outcome)
 }
 
-// TestOwnersNoneServed: where no version is served the reference stays, and that is said.
+// TestOwnersNoneServed checks that without a served version the reference stays, with a report.
 func TestOwnersNoneServed(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns",
 		OwnerReferences: []metav1.OwnerReference{ownedBy("example.com/v1")}}}
@@ -86,7 +86,7 @@ func TestOwnersNoneServed(t *testing.T) {
 		r.reason(codeOwnerVersion.Name))
 }
 
-// TestOwnersUnreadable: where a later reference cannot be read, that alone is said.
+// TestOwnersUnreadable checks that an unreadable later reference is the only finding.
 func TestOwnersUnreadable(t *testing.T) {
 	value :=
 		`{"apiVersion":"other.org/v1","kind":"Thing","metadata":{"name":"t",` +
@@ -97,8 +97,8 @@ func TestOwnersUnreadable(t *testing.T) {
 	require.Equal(t, []string{"error undecodable /registry/odd"}, r.problems())
 }
 
-// TestOwnersStaleObject: one object whose version and whose owner's version are gone is rewritten
-// once, with both.
+// TestOwnersStaleObject checks that an object with a removed version and an owner at a removed
+// version is rewritten once, with both changes.
 func TestOwnersStaleObject(t *testing.T) {
 	o := resource{version: "v1alpha1", name: "b"}
 	value := strings.Replace(o.json(t), `"uid"`,
@@ -111,8 +111,8 @@ func TestOwnersStaleObject(t *testing.T) {
 	require.Len(t, r.References, 1)
 }
 
-// TestNoObjects: what is not an API object cannot be searched for owners, and what lies beside the
-// objects can.
+// TestNoObjects checks that values that are not API objects are not searched for owners, but other
+// values are.
 func TestNoObjects(t *testing.T) {
 	lease := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{
 		Name: ""}} //nolint:staticcheck // kube-apiserver stores one
@@ -140,8 +140,8 @@ func helm(t testing.TB, manifest string) string {
 	return base64.StdEncoding.EncodeToString(packed.Bytes())
 }
 
-// TestHelm: releases whose manifest names versions that are gone are reported, in Secrets and in
-// ConfigMaps, and never touched.
+// TestHelm checks that releases whose manifest names removed versions are reported, in Secrets and
+// in ConfigMaps, and never changed.
 func TestHelm(t *testing.T) {
 	names := "---\n# Source: a.yaml\napiVersion: example.com/v1alpha1\nkind: Widget\nmetadata: {name: " +
 		"a}\n---\napiVersion: v1\nkind: Service\n---\nnot: [yaml\n"
@@ -198,7 +198,8 @@ func TestHelm(t *testing.T) {
 	}
 }
 
-// TestMigrator: a migration that the cluster has begun is mentioned; one that is done is not.
+// TestMigrator checks that an unfinished migration of the cluster is mentioned, and a finished one
+// is not.
 func TestMigrator(t *testing.T) {
 	migration := func(name string, condition storagemigration.MigrationConditionType,
 		status metav1.ConditionStatus) *storagemigration.StorageVersionMigration {

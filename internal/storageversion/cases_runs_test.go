@@ -20,8 +20,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestRepeat (cases 10, 23, 27 and 30): a run that is interrupted wherever leaves the input and no
-// output; the next one is the run that nobody interrupted, to the byte; one over its output changes
+// TestRepeat (cases 10, 23, 27 and 30) checks that a run canceled at any point leaves the input and
+// no output; the next run equals an uninterrupted run, to the byte; a run over its output changes
 // nothing.
 func TestRepeat(t *testing.T) {
 	c, _, _ := dirty(t)
@@ -56,7 +56,7 @@ func TestRepeat(t *testing.T) {
 	require.True(t, slices.Equal(before, after), "the input changed")
 }
 
-// TestLeases: a value that is rewritten keeps its lease (changed compares them).
+// TestLeases checks that a rewritten value keeps its lease (changed compares leases).
 func TestLeases(t *testing.T) {
 	o := resource{version: "v1alpha1", name: "a"}
 	r := newCluster(t, twoVersions()).leased(o.key(), o.json(t), 77).leased("/registry/events/ns/e",
@@ -65,7 +65,7 @@ func TestLeases(t *testing.T) {
 	require.EqualValues(t, 77, r.out[o.key()].lease)
 }
 
-// TestBatches (case 6): more objects than are worked on at once, counted exactly.
+// TestBatches (case 6) checks exact counts for more objects than a batch holds.
 func TestBatches(t *testing.T) {
 	for _, n := range []int{batchObjects - 1, batchObjects, batchObjects + 1, 2*batchObjects + 7} {
 		c := newCluster(t, twoVersions())
@@ -80,8 +80,8 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestPrefixes: two API servers in one etcd, one below the other, each with
-// CustomResourceDefinitions of its own.
+// TestPrefixes checks two API servers in one etcd, one below the other, each with its own
+// CustomResourceDefinitions.
 func TestPrefixes(t *testing.T) {
 	const inner = "/registry/tenants.io/one"
 	moved := func(key string) string { return inner + strings.TrimPrefix(key, "/registry") }
@@ -119,8 +119,8 @@ func TestPrefixes(t *testing.T) {
 	require.Equal(t, []string{"warning orphan " + root(orphan.key())}, r.problems())
 }
 
-// TestPrefixInFolder: a prefix that lies in the folder of a kind, or around its objects, hides none
-// of them.
+// TestPrefixInFolder checks that a prefix inside the folder of a kind, or around its objects, hides
+// no object.
 func TestPrefixInFolder(t *testing.T) {
 	o, fresh := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"}
 	lost := resource{version: "v1old", name: "c"}
@@ -150,7 +150,7 @@ func TestPrefixInFolder(t *testing.T) {
 	}
 }
 
-// TestOddKeys: keys that no server writes, in the folders that count.
+// TestOddKeys checks keys that no server writes, in the folders of the migration.
 func TestOddKeys(t *testing.T) {
 	o := resource{version: "v1alpha1", name: "a"}
 	r := newCluster(t, twoVersions()).add(o).
@@ -165,8 +165,8 @@ func TestOddKeys(t *testing.T) {
 	require.Len(t, r.CustomResources, 2)
 }
 
-// TestLarge (case 45): objects that no server would have accepted, nor will, are migrated, and
-// mentioned where they grow beyond what a server accepts.
+// TestLarge (case 45) checks that objects too large for any server are migrated, and reported if
+// they grow beyond the limit of a server.
 func TestLarge(t *testing.T) {
 	d := twoVersions()
 	d.schemas = map[string]string{"v1": typed(`"text":{"type":"string"},"since":{"type":"string","default":"` +
@@ -185,8 +185,8 @@ func TestLarge(t *testing.T) {
 	require.Contains(t, r.out[huge.key()].value, strings.Repeat("y", 10<<20))
 }
 
-// TestManagedFields (cases 13, 14 and 17): entries that server-side apply would fail on are
-// relabelled, counted, and left where that was asked; others stay.
+// TestManagedFields (cases 13, 14 and 17) checks that entries that would fail server-side apply are
+// relabeled and counted, or kept with the option; other entries stay.
 func TestManagedFields(t *testing.T) {
 	entry := func(manager, version string) string {
 		return fmt.Sprintf(
@@ -213,8 +213,9 @@ func TestManagedFields(t *testing.T) {
 	require.Zero(t, r.resources(widgetsCRD).ManagedFields)
 }
 
-// TestSteps: a version that nothing is stored at is said to be free, but for one that managedFields
-// name: without it server-side apply of those objects would fail.
+// TestSteps checks that a version without stored objects is reported as removable, unless
+// managedFields name the version: without the version server-side apply of these objects would
+// fail.
 func TestSteps(t *testing.T) {
 	d := definition{versions: "v1alpha1 v1alpha2 v1*", stored: `["v0","v1alpha1","v1alpha2","v1"]`}
 	o := resource{version: "v1alpha1", name: "a",
@@ -240,13 +241,13 @@ func TestSteps(t *testing.T) {
 	back := migrate(t, transform.Options{In: path}, Options{To: "v1alpha1"})
 	require.Contains(t, strings.Join(back.Steps, "\n"), "have it say v1alpha1 there too")
 
-	// managedFields hold a version back whether or not storedVersions ever named it
+	// managedFields keep a version, even if storedVersions never named it
 	o.version = "v1"
 	short := newCluster(t, definition{versions: "v1alpha1 v1*"}).add(o).migrate(Options{})
 	require.Equal(t, transform.Unchanged, short.Outcome)
 	require.Contains(t, strings.Join(short.Steps, "\n"), "managedFields of 1 of its objects name it")
 
-	// the last version that is served is never called free
+	// the last served version is never reported as removable
 	d = definition{versions: "v1alpha1- v1*", stored: `["v1"]`}
 	served := newCluster(t, d).add(resource{version: "v1", name: "a"}).migrate(Options{To: "v1alpha1"})
 	require.Equal(t, []string{"v1alpha1"}, served.storedVersions(widgetsKey))
@@ -255,8 +256,8 @@ func TestSteps(t *testing.T) {
 	require.Contains(t, steps, "v1alpha1 of widgets.example.com is not served")
 }
 
-// TestManyLostFields: what is lost is looked up, not searched for: with 40,000 unknown fields that
-// would take a while.
+// TestManyLostFields checks that lost fields are found by lookup: with 40,000 unknown fields a
+// search would take a while.
 func TestManyLostFields(t *testing.T) {
 	var fields []string
 	for i := range 40_000 {
@@ -268,7 +269,7 @@ func TestManyLostFields(t *testing.T) {
 	require.Contains(t, r.reason(codePrunedField.Name), "39980 more")
 }
 
-// entries are the versions that managedFields name.
+// entries returns the versions in managedFields.
 func (r result) entries(key string) (out []string) {
 	var obj struct {
 		Metadata struct{ ManagedFields []struct{ APIVersion string } }
@@ -280,7 +281,7 @@ func (r result) entries(key string) (out []string) {
 	return out
 }
 
-// naive reads which versions the objects below dir are stored at, by what their text says.
+// naive returns the stored versions of the objects below dir, by a text search.
 func naive(records map[string]stored, dir string) map[string]bool {
 	found := map[string]bool{}
 	for key, record := range records {
@@ -292,9 +293,9 @@ func naive(records map[string]stored, dir string) map[string]bool {
 	return found
 }
 
-// TestProperty: whatever versions there are, and whatever the lists say, storedVersions is what a
-// separate reading finds, with the storage version; nothing that was not named changes; and a
-// second run has nothing to do.
+// TestProperty checks for any versions and any lists that storedVersions is the result of a
+// separate reading, with the storage version; that no other kind changes; and a second run has
+// nothing to do.
 func TestProperty(t *testing.T) {
 	all := []string{"v1alpha1", "v1alpha2", "v1beta1", "v1", "v2"}
 	for seed := range uint64(40) {
@@ -337,8 +338,8 @@ type planFunc func(ctx context.Context, v *transform.View) error
 
 func (f planFunc) Plan(ctx context.Context, v *transform.View) error { return f(ctx, v) }
 
-// TestBounded: an object costs its key in the plan, however large it is, and however many are
-// skipped.
+// TestBounded checks that the plan holds only the key of an object, for large objects and for many
+// skipped ones.
 func TestBounded(t *testing.T) {
 	const objects, size = 400, 100_000
 	c := newCluster(t, twoVersions())

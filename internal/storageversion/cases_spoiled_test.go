@@ -14,7 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// spoil damages a value: bytes changed, lost or doubled, or a field of it replaced.
+// spoil damages a value: bytes changed, lost or duplicated, or a field replaced.
 func spoil(r *rand.Rand, value string) string {
 	b := []byte(value)
 	at := r.IntN(len(b))
@@ -40,8 +40,8 @@ func spoil(r *rand.Rand, value string) string {
 	return string(b)
 }
 
-// TestSpoiled: whatever became of some values, the run ends without a panic, says so of each object
-// that it leaves, and takes no version from a list that an object may be stored at.
+// TestSpoiled checks for any damage of some values that the run ends without a panic, reports each
+// skipped object, and removes no version from a list if an object may be stored at that version.
 func TestSpoiled(t *testing.T) {
 	for seed := range uint64(120) {
 		random := rand.New(rand.NewPCG(seed, 2))
@@ -90,8 +90,8 @@ func TestSpoiled(t *testing.T) {
 	}
 }
 
-// keepsWhatIsThere: each object's version is in the list, and with one that cannot be read nothing
-// has left it.
+// keepsWhatIsThere requires that each object's version is in the list, and with an unreadable
+// object the list has lost no version.
 func keepsWhatIsThere(t *testing.T, r result, seed uint64) {
 	list := r.resources(widgetsCRD).StoredVersions
 	for key, record := range r.out {

@@ -6,8 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWritesThatServersRefuse: an object that a server reads, and lets nobody write, is named
-// before it is restored. What a real server says of such objects is in encoding/schema.
+// TestWritesThatServersRefuse checks that an object that a server reads but refuses to write is
+// reported before a restore. The messages of a real server about such objects are in
+// encoding/schema.
 func TestWritesThatServersRefuse(t *testing.T) {
 	const ports = `"ports":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],` +
 		`"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},` +
@@ -61,8 +62,8 @@ func TestWritesThatServersRefuse(t *testing.T) {
 	}
 }
 
-// TestManagedFieldsThatGetLost: who loses the ownership of fields is named, and what a server would
-// empty with the next write is empty already.
+// TestManagedFieldsThatGetLost checks that managers who lose the ownership of fields are named, and
+// entries that a server would empty with the next write are empty already.
 func TestManagedFieldsThatGetLost(t *testing.T) {
 	entry := func(manager, version, kind, fields string) string {
 		return `{"apiVersion":"example.com/` + version + `","fieldsType":"` + kind + `","fieldsV1":` + fields +

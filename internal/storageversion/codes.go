@@ -18,7 +18,7 @@ func codes() []*finding.Code {
 	}
 }
 
-// Errors. A record, or a CustomResourceDefinition with all its records, stays as it is.
+// Errors. A record, or a CustomResourceDefinition with all its records, stays unchanged.
 var (
 	codeUnknownKey       = finding.Lookup("unknown-key")
 	codeUnknownKind      = finding.Lookup("foreign-kind")

@@ -6,10 +6,10 @@
 //
 //   - An API server's next no-op write of a written object changes nothing.
 //   - storedVersions becomes the set of versions found by reading every key of the kind after the
-//     rewrite. Where one key cannot be read, no version leaves the list.
-//   - A field that the schemas drop is named by its path, and is dropped only where that was
-//     allowed.
-//   - A conversion that only a webhook can do is refused without a converter.
+//     rewrite. If one key cannot be read, no version is removed from the list.
+//   - A field that the schemas drop is reported with its path, and is dropped only if --allow says
+//     so.
+//   - A conversion that needs a webhook is refused without a converter.
 //   - uid, times, labels, annotations, finalizers and generation of an object stay; a value keeps
 //     its encoding and its lease.
 package storageversion

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	helmPrefix = "sh.helm.release.v1." // of the names of releases, in Secrets and ConfigMaps (helm pkg/storage)
-	// maxHelm is how long an unpacked release may be: a stored one has at most 1.5 MiB, and text of
-	// manifests shrinks tenfold.
+	helmPrefix = "sh.helm.release.v1." // names of releases, in Secrets and ConfigMaps (helm pkg/storage)
+	// maxHelm is the length limit of an unpacked release: a stored release has at most 1.5 MiB, and
+	// text of manifests compresses tenfold.
 	maxHelm = 16 << 20 // bytes
 )
 
-// reportHelm warns of a Helm release whose manifest names versions that are gone. Helm compares the
-// next upgrade with that manifest, and stops at kinds that the server does not know. Superseded
-// releases do not matter.
+// reportHelm warns of a Helm release whose manifest names removed versions. Helm compares the next
+// upgrade with that manifest, and fails for kinds unknown to the server. Superseded releases do not
+// matter.
 func (s *storage) reportHelm(e *transform.Entry, key keys.Key, gone *versionsGone) {
 	if !strings.HasPrefix(key.Name, helmPrefix) || e.Undecryptable != nil || len(gone.kinds) == 0 {
 		return
@@ -63,9 +63,9 @@ func helmRelease(e *transform.Entry, resource string) (labels map[string]string,
 	return nil, "", nil
 }
 
-// inRelease lists the objects in the manifest of a release at versions that are gone, as
-// "GROUP/VERSION KIND". Only the lines apiVersion and kind at the left margin of a document are
-// read: a YAML parser would take gigabytes for a hostile release.
+// inRelease lists the objects at removed versions in the manifest of a release, as "GROUP/VERSION
+// KIND". Only the lines apiVersion and kind at the left margin of a document are read: a YAML
+// parser would take gigabytes for a hostile release.
 func (g *versionsGone) inRelease(release string) ([]string, error) {
 	manifest, err := unpackHelm(release)
 	if err != nil {

@@ -17,21 +17,21 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// kind is a CustomResourceDefinition and what becomes of its objects.
+// kind is a CustomResourceDefinition and the results for its objects.
 type kind struct {
 	row   CustomResource // of the report
 	key   []byte
 	group string
-	value []byte      // as it is to be stored, so far
-	crd   *schema.CRD // parsed from value; nil where it cannot be
+	value []byte      // the value to store, so far
+	crd   *schema.CRD // parsed from value; nil if unreadable
 
 	counts  map[string]*transform.KindCount // by stored version
 	entries map[string]int                  // objects whose managedFields name another version, by version
-	stored  map[string]int                  // objects by the version they are stored at in the end, "" for unknown
-	stuck   string                          // why the converter of the group is not asked again
+	stored  map[string]int                  // objects by their version after the run, "" for unknown
+	stuck   string                          // why the converter of the group is not called again
 }
 
-// at are the counts of a version, "" for objects whose version is unknown.
+// at returns the counts of a version, "" for objects whose version is unknown.
 func (k *kind) at(version string) *transform.KindCount {
 	if k.counts[version] == nil {
 		k.counts[version] = &transform.KindCount{}
@@ -39,7 +39,7 @@ func (k *kind) at(version string) *transform.KindCount {
 	return k.counts[version]
 }
 
-// load finds the CustomResourceDefinitions of a storage, and chooses among them.
+// load finds the CustomResourceDefinitions of a storage, and marks the chosen ones.
 func (s *storage) load(ctx context.Context) error {
 	for e, err := range s.Live(ctx, s.keys.Dir(keys.DefinitionType())) {
 		if err != nil {
@@ -59,7 +59,7 @@ func (s *storage) load(ctx context.Context) error {
 		_, k.group, _ = strings.Cut(key.Name, ".")
 		s.kinds = append(s.kinds, k)
 		if bad := k.parse(e); bad != nil {
-			if k.row.Chosen = s.opts.names(key.Name, k.group); k.row.Chosen { // its labels cannot be read
+			if k.row.Chosen = s.opts.names(key.Name, k.group); k.row.Chosen { // the labels are unreadable
 				s.Raise(string(e.Key), bad)
 			}
 			continue
@@ -72,7 +72,7 @@ func (s *storage) load(ctx context.Context) error {
 	return nil
 }
 
-// parse reads the CustomResourceDefinition, or says why it is of no use.
+// parse parses the CustomResourceDefinition, or returns why it cannot be used.
 func (k *kind) parse(e *transform.Entry) *finding.Finding {
 	if e.Undecryptable != nil {
 		return transform.Unreadable(e.Undecryptable)
@@ -96,8 +96,8 @@ func (k *kind) parse(e *transform.Entry) *finding.Finding {
 	return nil
 }
 
-// prepare makes the CustomResourceDefinition ready to encode by. ok is false where its objects have
-// to stay as they are.
+// prepare compiles the CustomResourceDefinition for encoding. ok is false if its objects have to
+// stay unchanged.
 func (s *storage) prepare(ctx context.Context, k *kind) (ok bool, err error) {
 	if k.crd == nil {
 		return false, nil
@@ -107,7 +107,7 @@ func (s *storage) prepare(ctx context.Context, k *kind) (ok bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if reason != "" { // its objects would move on, and its storage version stay
+		if reason != "" { // otherwise the objects would change, but not the storage version
 			s.Raise(string(k.key), transform.CodeWouldBePlaintext.Because("%s", reason))
 			return false, nil
 		}
@@ -128,7 +128,7 @@ func (s *storage) prepare(ctx context.Context, k *kind) (ok bool, err error) {
 	return true, nil
 }
 
-// use makes to the storage version, "" for the one it is, and compiles the schemas.
+// use sets the storage version to to, "" to keep the present version, and compiles the schemas.
 func (k *kind) use(to string) *finding.Finding {
 	value, crd := k.value, k.crd
 	if slices.ContainsFunc(crd.Object().Status.Conditions,
@@ -172,7 +172,7 @@ func versions(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return strings.Join(names, ", ")
 }
 
-// resource is the one under which the server stores the objects.
+// resource returns the resource under which the server stores the objects.
 func (k *kind) resource() gvr.GroupResource {
 	if k.crd == nil {
 		return gvr.ParseGroupResource(k.row.CRD)
@@ -180,15 +180,15 @@ func (k *kind) resource() gvr.GroupResource {
 	return k.crd.GroupResource()
 }
 
-// dirs are the folders of the kind's objects: the first by the names that the server accepted, and
-// one by the name of the CustomResourceDefinition where it differs, which the server uses once it
-// accepts it.
+// dirs returns the folders of the kind's objects: the folder by the accepted names, and the folder
+// by the name of the CustomResourceDefinition, if different. A server uses the second folder once
+// it accepts the name.
 func (s *storage) dirs(k *kind) [][]byte {
 	named := s.keys.Dir(gvr.ParseGroupResource(k.row.CRD))
 	return slices.CompactFunc([][]byte{s.keys.Dir(k.resource()), named}, bytes.Equal)
 }
 
-// storageVersion is empty where it is unknown.
+// storageVersion returns the storage version; "" if unknown.
 func (k *kind) storageVersion() string {
 	if k.crd == nil {
 		return ""
@@ -196,12 +196,12 @@ func (k *kind) storageVersion() string {
 	return k.crd.StorageVersion()
 }
 
-// owns says whether an object of that group and kind belongs in the folder.
+// owns reports whether an object with the given group and kind belongs in the folder.
 func (k *kind) owns(gk gvr.GroupKind) bool {
 	return k.crd == nil && gk.Group == k.group || k.crd != nil && gk == k.crd.GroupKind()
 }
 
-// versionOf is the version that a value of the kind is stored at, "" for an unknown one.
+// versionOf returns the stored version of a value of the kind; "" for unknown.
 func (k *kind) versionOf(e *transform.Entry) string {
 	value, err := e.ParseValue()
 	if err != nil || !k.owns(value.GVK.GroupKind()) {
@@ -210,7 +210,7 @@ func (k *kind) versionOf(e *transform.Entry) string {
 	return value.GVK.Version
 }
 
-// lists says whether an API server can read objects of the version.
+// lists reports whether an API server can read objects of the version.
 func (k *kind) lists(version string) bool {
 	_, err := k.crd.Version(version)
 	return err == nil

@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// trimList sets status.storedVersions by every key of the kind, once its objects are staged: those
-// of the first folder were counted then.
+// trimList sets status.storedVersions from every key of the kind, after its objects are staged.
+// Objects of the first folder were counted during staging.
 func (s *storage) trimList(ctx context.Context, k *kind) error {
 	found, err := s.countVersions(ctx, k, s.dirs(k)[1:], false)
 	if err != nil {
@@ -37,8 +37,8 @@ func (s *storage) trimList(ctx context.Context, k *kind) error {
 	return err
 }
 
-// countVersions counts the objects of the kind in these folders by version, as staged; "" for those
-// whose version is unknown. With report, values that cannot be read at all are reported.
+// countVersions counts the objects of the kind in the given folders by version, as staged; "" for
+// unknown versions. With report, unreadable values are reported.
 func (s *storage) countVersions(ctx context.Context, k *kind, dirs [][]byte, report bool) (map[string]int, error) {
 	found := map[string]int{}
 	for _, dir := range dirs {
@@ -55,8 +55,9 @@ func (s *storage) countVersions(ctx context.Context, k *kind, dirs [][]byte, rep
 	return found, nil
 }
 
-// trimmedList is what storedVersions has to be: the versions found, and the storage version. Those
-// of the old list come first, in its order. kept says why it holds more than the storage version.
+// trimmedList returns the correct storedVersions: the versions found, and the storage version.
+// Versions of the old list come first, in their order. kept is the reason for more versions than
+// the storage version.
 func trimmedList(k *kind, found map[string]int) (list []string, kept string) {
 	there := maps.Clone(found)
 	delete(there, "")

@@ -10,18 +10,18 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// ErrNotThere is returned for an option that names a CustomResourceDefinition or a group that the
-// snapshot does not have.
+// ErrNotThere is returned for an option with a CustomResourceDefinition or a group that is not in
+// the snapshot.
 var ErrNotThere = finding.WithHint(errors.New("not in the snapshot"),
 	"\"etcdshift status\" lists what the snapshot holds, and with -o json which definitions a webhook converts")
 
-// Migration is the transform. It may be planned more than once.
+// Migration is the transform. A Migration may be planned more than once.
 type Migration struct{ opts Options }
 
-// New makes a migration; Plan checks the options.
+// New returns a migration; Plan checks the options.
 func New(o Options) *Migration { return &Migration{opts: o} }
 
-// storage is the work below one storage prefix.
+// storage is the migration of one storage prefix.
 type storage struct {
 	*transform.View
 	keys  keys.Kubernetes
@@ -77,8 +77,8 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	return nil
 }
 
-// plan stages the objects of each kind and then its list of versions, and last the references to
-// them.
+// plan stages the objects of each kind, then its list of versions, and last the references to
+// objects.
 func (s *storage) plan(ctx context.Context) error {
 	for _, k := range s.kinds {
 		if err := s.planKind(ctx, k); err != nil {

@@ -20,11 +20,11 @@ import (
 // one call.
 const (
 	batchObjects = 256
-	batchBytes   = 8 << 20  // of stored values; decoded ones take several times as much
-	batchMemory  = 64 << 20 // of objects with their defaults; those beyond it wait
+	batchBytes   = 8 << 20  // of stored values; decoded values take several times as much
+	batchMemory  = 64 << 20 // of objects with their defaults; objects beyond the limit wait
 )
 
-// progress is how far an object has come.
+// progress is the number of finished phases of an object.
 type progress int
 
 const (
@@ -54,7 +54,8 @@ func (s *storage) migrateObjects(ctx context.Context, k *kind) error {
 	return s.migrateBatch(ctx, k, batch)
 }
 
-// migrateBatch takes some objects of a kind all the way, as many at once as fit in memory.
+// migrateBatch decodes, converts, encodes and stages a batch of objects, with as many objects in
+// memory as fit.
 func (s *storage) migrateBatch(ctx context.Context, k *kind, batch []*object) error {
 	begin := func(o *object) int {
 		o.begin(k, s.opts)
@@ -82,9 +83,9 @@ func (s *storage) migrateBatch(ctx context.Context, k *kind, batch []*object) er
 	})
 }
 
-// each works on objects in parallel, and gives then as many at a time as are done when the bytes
-// that work returns reach batchMemory: defaults can turn a few bytes into megabytes. The cut
-// depends on the workers, the results do not.
+// each calls work for objects in parallel, and then for the finished objects whenever the bytes
+// returned by work reach batchMemory: defaults can turn a few bytes into megabytes. The parts
+// depend on the workers, the results do not.
 func (s *storage) each(
 	ctx context.Context, batch []*object, reached progress, work func(o *object) int, then func(some []*object) error,
 ) error {
@@ -112,7 +113,7 @@ func (s *storage) each(
 	return nil
 }
 
-// convert has a converter bring the objects to the storage version that only a webhook can.
+// convert converts the objects to the storage version that only a webhook can convert.
 func (s *storage) convert(ctx context.Context, k *kind, batch []*object) error {
 	var waiting []*object
 	var objs []map[string]any
@@ -143,7 +144,7 @@ func (s *storage) convert(ctx context.Context, k *kind, batch []*object) error {
 		}
 		k.stuck = err.Error()
 	}
-	for _, o := range waiting { // a converter that hangs would hang for each batch
+	for _, o := range waiting { // a hanging converter would hang for each batch
 		o.refuse(codeConversionFailed.Because("%s", k.stuck))
 	}
 	return nil
@@ -168,8 +169,8 @@ func accept(waiting []*object, converted []conversion.Converted) error {
 	return nil
 }
 
-// stage reports the findings about an object, and stages it. It returns the version that the object
-// is then stored at, "" for an unknown one.
+// stage reports the findings about an object, and stages the object. stage returns the resulting
+// stored version; "" for unknown.
 func (s *storage) stage(ctx context.Context, k *kind, o *object) (string, error) {
 	n := k.at(o.from)
 	k.row.Found[o.from]++
@@ -247,7 +248,7 @@ func (s *storage) survey(ctx context.Context, k *kind) (err error) {
 	return nil
 }
 
-// skip counts the objects of a kind that has to stay as it is.
+// skip counts the objects of a kind that has to stay unchanged.
 func (s *storage) skip(ctx context.Context, k *kind) (err error) {
 	k.row.StoredVersions.Kept = "the CustomResourceDefinition cannot be worked with"
 	k.row.Found, err = s.countVersions(ctx, k, s.dirs(k), true)
@@ -257,28 +258,28 @@ func (s *storage) skip(ctx context.Context, k *kind) (err error) {
 	return err
 }
 
-// object is one custom resource on its way.
+// object is one custom resource during its migration.
 type object struct {
 	*transform.Entry
 	parsed keys.Key
-	from   string // the version it is stored at, "" where that is unknown
+	from   string // the stored version; "" if unknown
 
 	obj       map[string]any
 	format    encoding.Format
-	mapping   Mapping // one that was given for its version
+	mapping   Mapping // the given mapping for its version
 	reached   progress
-	told      *schema.Told // of its bytes; nil for an object that is decoded
+	told      *schema.Told // facts from its bytes; nil for a decoded object
 	converted bool         // by a converter
 	refused   *finding.Finding
 	warnings  []*finding.Finding
-	invalid   []*finding.Finding // of validate
+	invalid   []*finding.Finding // from validate
 	meter     *bounded.Meter     // of rules
 	dropped   []string           // paths of lost fields, each once
 
 	out        []byte
 	changed    bool
-	relabelled int      // managedFields entries
-	entries    []string // versions of the entries that were kept
+	relabelled int      // number of managedFields entries
+	entries    []string // versions of the kept entries
 }
 
 func (o *object) warn(f *finding.Finding) { o.warnings = append(o.warnings, f) }
@@ -290,14 +291,14 @@ func (o *object) refuse(f *finding.Finding) {
 	}
 }
 
-// unsure says whether the version of a refused object is unknown.
+// unsure reports whether the version of a refused object is unknown.
 func (o *object) unsure() bool {
 	return o.refused != nil &&
 		slices.Contains([]*finding.Code{finding.Undecodable, finding.Encrypted, codeUnknownKey, codeUnknownKind},
 			o.refused.Code)
 }
 
-// refuseObject refuses an object that the CustomResourceDefinition cannot bring to what is stored.
+// refuseObject refuses an object that the CustomResourceDefinition cannot encode.
 func (o *object) refuseObject(err error) {
 	if errors.Is(err, schema.ErrTooLarge) {
 		o.refuse(codeInvalid.Because("%v", err))

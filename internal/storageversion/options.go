@@ -13,34 +13,35 @@ import (
 	"github.com/etcdshift/etcdshift/internal/conversion"
 )
 
-// Options of a migration. The zero value migrates every custom resource as updates that change
-// nothing would, and needs no converter where the conversion strategy is None.
+// Options of a migration. The zero value migrates every custom resource as no-op updates would, and
+// needs no converter if the conversion strategy is None.
 type Options struct {
 	// CRDs, Groups and Selector choose CustomResourceDefinitions by name, group and labels. Empty
-	// ones choose all.
+	// fields choose all.
 	CRDs, Groups []string
 	Selector     labels.Selector
-	Exclude      []string    // names of CustomResourceDefinitions that stay as they are
+	Exclude      []string    // names of CustomResourceDefinitions that stay unchanged
 	Mode         schema.Mode // which of the two results of a no-op write is stored
-	// made the storage version of each chosen definition first; empty: the one it is
+	// new storage version of each chosen definition; empty: the present version
 	To                string
 	Mappings          []Mapping            // for versions that a CustomResourceDefinition no longer lists
-	KeepManagedFields bool                 // leaves metadata.managedFields, also where server-side apply fails on them
-	AllManagedFields  bool                 // relabels entries at every other version, so that it can be removed
+	KeepManagedFields bool                 // keep metadata.managedFields, even if server-side apply fails on them
+	AllManagedFields  bool                 // relabel entries at every other version, so that the version can be removed
 	Converters        map[string]Converter // by group, in place of conversion webhooks
-	Rewrap            bool                 // encrypts every value by the provider and key that is configured first
+	Rewrap            bool                 // encrypt every value by the first configured provider and key
 }
 
 // Mapping gives objects of GROUP/Old, a version without a schema, the apiVersion GROUP/New.
 type Mapping struct{ Group, Old, New string }
 
-// Converter converts objects as the conversion webhook of crd would. conversion.Converter is one.
+// Converter converts objects as the conversion webhook of crd would. conversion.Converter is a
+// Converter.
 type Converter interface {
 	Convert(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version string,
 		objs []map[string]any) ([]conversion.Converted, error)
 }
 
-// chooses says whether the options name a CustomResourceDefinition.
+// chooses reports whether the options choose a CustomResourceDefinition.
 func (o *Options) chooses(c *schema.CRD) bool {
 	obj := c.Object()
 	return o.names(obj.Name, obj.Spec.Group) && (o.Selector == nil || o.Selector.Matches(labels.Set(obj.Labels)))
@@ -52,7 +53,7 @@ func (o *Options) names(name, group string) bool {
 		(len(o.Groups) == 0 || slices.Contains(o.Groups, group))
 }
 
-// checkNames refuses names that no CustomResourceDefinition of the snapshot has: they may be
+// checkNames refuses names without a CustomResourceDefinition in the snapshot: such names may be
 // misspelled.
 func (o *Options) checkNames(kinds []*kind) error {
 	mapped := []string{}

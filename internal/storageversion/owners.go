@@ -16,7 +16,7 @@ import (
 // versionsGone knows the versions at which the garbage collector finds no objects.
 type versionsGone struct {
 	kinds   map[gvr.GroupKind]*kind
-	unknown bool // a definition cannot be read: its kind and versions are unknown
+	unknown bool // a definition is unreadable: its kind and versions are unknown
 }
 
 func goneVersions(kinds []*kind) *versionsGone {
@@ -33,8 +33,8 @@ func goneVersions(kinds []*kind) *versionsGone {
 	return g
 }
 
-// moved is the apiVersion at which the garbage collector would find an owner, empty for none. gone
-// is false where it finds the owner at the one given.
+// moved returns the apiVersion at which the garbage collector would find an owner; empty for none.
+// gone is false if the garbage collector finds the owner at the given apiVersion.
 func (g *versionsGone) moved(apiVersion, name string) (to string, gone bool) {
 	gv, err := gvr.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -50,8 +50,7 @@ func (g *versionsGone) moved(apiVersion, name string) (to string, gone bool) {
 	return to, true
 }
 
-// concerns says whether an owner reference of a value names a version that is gone, or cannot be
-// seen.
+// concerns reports whether an owner reference of a value names a removed version, or is unreadable.
 func (g *versionsGone) concerns(e *transform.Entry) bool {
 	if len(g.kinds) == 0 && !g.unknown {
 		return false
@@ -80,7 +79,7 @@ func (g *versionsGone) concerns(e *transform.Entry) bool {
 	return found || err != nil
 }
 
-// fixOwners moves owner references from versions that are gone to one that is served: the garbage
+// fixOwners changes owner references from removed versions to a served version: the garbage
 // collector resolves apiVersion and kind through discovery.
 func (s *storage) fixOwners(ctx context.Context, e *transform.Entry, gone *versionsGone) error {
 	var unserved []*finding.Finding

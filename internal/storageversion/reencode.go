@@ -21,7 +21,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// look takes what key and value tell without decoding.
+// look reads key and value without decoding the object.
 func (o *object) look(storage keys.Kubernetes, k *kind, opts *Options) {
 	var err error
 	if o.parsed, err = storage.Parse(o.Key); err != nil {
@@ -35,7 +35,7 @@ func (o *object) look(storage keys.Kubernetes, k *kind, opts *Options) {
 	}
 }
 
-// begin decodes the object as an API server reads it at the version it is stored at.
+// begin decodes the object as an API server reads it at its stored version.
 func (o *object) begin(k *kind, opts *Options) {
 	if o.refused != nil || o.told != nil {
 		return
@@ -61,7 +61,7 @@ func (o *object) begin(k *kind, opts *Options) {
 	}
 }
 
-// tell takes what the value's bytes tell. Without told the object has to be decoded.
+// tell fills the object from the value's bytes. If told stays nil, the object has to be decoded.
 func (o *object) tell(k *kind, opts *Options) {
 	told, ok := k.crd.Tell(o.Value, o.parsed.Namespace, o.parsed.Name)
 	if !ok || opts.AllManagedFields && len(told.Managed) > 0 {
@@ -76,7 +76,7 @@ func (o *object) tell(k *kind, opts *Options) {
 	o.from, o.entries, o.told = told.Version, told.Managed, &told
 }
 
-// identify reads the version the object is stored at, and maps one that is gone.
+// identify reads the stored version of the object, and maps a removed version.
 func (o *object) identify(k *kind, opts *Options) *finding.Finding {
 	apiVersion, _ := o.obj["apiVersion"].(string)
 	name, _ := o.obj["kind"].(string)
@@ -109,8 +109,8 @@ func (o *object) identify(k *kind, opts *Options) *finding.Finding {
 		gv.Version, k.row.CRD, versions(k.crd.Object()), mapped)
 }
 
-// compareKey warns of an object with another name than its key: a server serves it under the name
-// inside.
+// compareKey warns of an object with another name than its key: a server serves the object under
+// the name in the value.
 func (o *object) compareKey(k *kind) {
 	scope := k.crd.Object().Spec.Scope
 	if (scope == apiextensionsv1.NamespaceScoped) != (o.parsed.Namespace != "") {
@@ -128,7 +128,7 @@ func (o *object) compareKey(k *kind) {
 	o.warn(codeKeyMismatch.Because(`it names itself "%s", unlike its key`, name))
 }
 
-// finish makes the bytes of a converted object.
+// finish encodes a converted object.
 func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 	if o.refused == nil && o.told == nil {
 		o.rewrite(k, opts)
@@ -139,7 +139,7 @@ func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 	o.obj = nil
 }
 
-// rewrite makes the bytes of an object whose bytes did not tell them.
+// rewrite encodes a decoded object.
 func (o *object) rewrite(k *kind, opts *Options) {
 	dropped, err := k.crd.Finish(o.obj, opts.Mode)
 	if err != nil && o.converted && !errors.Is(err, schema.ErrTooLarge) {
@@ -162,7 +162,7 @@ func (o *object) rewrite(k *kind, opts *Options) {
 	}
 }
 
-// encode makes the bytes of an object at the storage version, with its managedFields repaired.
+// encode encodes an object at the storage version, with its managedFields repaired.
 func (o *object) encode(k *kind, opts *Options) (err error) {
 	var renamed, emptied []string
 	if !opts.KeepManagedFields {
@@ -199,7 +199,7 @@ func (o *object) encode(k *kind, opts *Options) (err error) {
 	return nil
 }
 
-// listManagers names the managers of managedFields entries, each once.
+// listManagers returns the names of the managers of managedFields entries, each once.
 func listManagers(managers []string) string {
 	names := sets.New[string]()
 	for _, name := range managers {
@@ -208,8 +208,8 @@ func listManagers(managers []string) string {
 	return "manager " + finding.List(sets.List(names))
 }
 
-// stored are the dropped paths that the value itself has. A dropped default of the version it was
-// stored at is no loss, since nobody wrote it.
+// stored returns the dropped paths that the stored value has. A dropped default of the stored
+// version is not a loss, since no client wrote the field.
 func (o *object) stored(k *kind, dropped []string) ([]string, error) {
 	obj, _, err := encoding.DecodeObject(o.Value)
 	if err != nil {
@@ -232,8 +232,8 @@ func (o *object) stored(k *kind, dropped []string) ([]string, error) {
 	return slices.DeleteFunc(dropped, func(path string) bool { return !written.Has(path) }), nil
 }
 
-// encode makes the bytes. A server writes the float -0.0 as -0, which it reads as the integer 0:
-// only the bytes of that integer do not change any more.
+// encode returns the bytes of obj. A server writes the float -0.0 as -0 and reads -0 as the integer
+// 0: only the bytes of the integer are stable.
 func encode(obj map[string]any, f encoding.Format, m schema.Mode) ([]byte, error) {
 	out, err := encoding.EncodeObject(obj, f)
 	if err != nil || m != schema.Settled || f != encoding.FormatJSON {
@@ -249,7 +249,7 @@ func encode(obj map[string]any, f encoding.Format, m schema.Mode) ([]byte, error
 	return encoding.EncodeObject(obj, f)
 }
 
-// entries are the versions that managedFields of the object name, but for one, each once.
+// entries returns the versions in managedFields of the object, except one, each once.
 func entries(obj map[string]any, but string) (named []string) {
 	meta, _ := obj["metadata"].(map[string]any)
 	list, _ := meta["managedFields"].([]any)
@@ -264,7 +264,7 @@ func entries(obj map[string]any, but string) (named []string) {
 }
 
 // validate warns of fields that the storage version's schema forbids, and of writes that a server
-// refuses for them. Servers validate writes only: such an object can be read.
+// therefore refuses. Servers validate only writes: the object stays readable.
 func (o *object) validate(ctx context.Context, k *kind) {
 	warn := func(f *finding.Finding) { o.invalid = append(o.invalid, f) }
 	v, err := k.crd.Version(k.crd.StorageVersion())
@@ -272,9 +272,9 @@ func (o *object) validate(ctx context.Context, k *kind) {
 		return
 	}
 	if o.told != nil {
-		o.obj, _, _ = encoding.DecodeObject(o.out) // its bytes told that it decodes
+		o.obj, _, _ = encoding.DecodeObject(o.out) // Tell has checked that the bytes decode
 	}
-	if err := v.Default(o.obj); err != nil { // schema.Pure leaves this to the server
+	if err := v.Default(o.obj); err != nil { // schema.Pure leaves defaults to the server
 		warn(codeViolatesSchema.Because("it was not validated at %s: %v", k.crd.StorageVersion(), err))
 		return
 	}
@@ -299,7 +299,7 @@ func (o *object) validate(ctx context.Context, k *kind) {
 	}
 }
 
-// lose notes fields that the schemas drop. Nulls that mean nothing are no loss.
+// lose notes fields that the schemas drop. Nulls without meaning are not a loss.
 func (o *object) lose(paths []string) {
 	known := sets.New(o.dropped...)
 	for _, p := range paths {

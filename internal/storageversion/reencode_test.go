@@ -9,7 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/schema"
 )
 
-// A server writes the float -0.0 as -0, and its next no-op write as 0; in CBOR it stays.
+// A server writes the float -0.0 as -0, and its next no-op write as 0; in CBOR the value stays.
 func TestNegativeZero(t *testing.T) {
 	for _, tc := range []struct{ stored, pure, settled string }{
 		{`{"a":-0.0}`, `{"a":-0}`, `{"a":0}`},

@@ -28,8 +28,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// A real API server on a real etcd writes, this package migrates the snapshot, and a
-// real server on the restored result says whether that was right. Files server_*_test.go.
+// The tests in server_*_test.go write with a real API server on a real etcd, migrate the snapshot
+// with this package, and check the result with a real server on the restored snapshot.
 
 const (
 	group   = "demo.example.com"
@@ -43,7 +43,7 @@ type cluster struct {
 	etcd   *etcdtest.Server
 	api    *apitest.API
 	flags  []string
-	broken bool // lists may fail, and that they do is what the test wants to see
+	broken bool // the test expects failing lists
 }
 
 func startCluster(t *testing.T, dataDir string, flags ...string) *cluster {
@@ -64,8 +64,8 @@ func restore(t *testing.T, path string, flags ...string) *cluster {
 	return c
 }
 
-// restart is for the storage version: a running server takes a new one on a moment after the update
-// was answered.
+// restart makes the storage version effective: a running server uses a new storage version only a
+// moment after the answer to the update.
 func (c *cluster) restart(t *testing.T) {
 	t.Helper()
 	c.close()
@@ -73,8 +73,8 @@ func (c *cluster) restart(t *testing.T) {
 	c.establish(t)
 }
 
-// close begins to stop the API server, which takes a second; the end of the test waits for that,
-// and then stops etcd.
+// close begins to stop the API server, which takes a second; the end of the test waits for the
+// stop, and then stops etcd.
 func (c *cluster) close() { go c.api.Close() }
 
 // save takes a snapshot.
@@ -95,7 +95,7 @@ func (c *cluster) establish(t *testing.T) {
 	}
 }
 
-// waitServed waits until the handler goes by the CRD.
+// waitServed waits until the handler uses the CRD.
 func (c *cluster) waitServed(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	for _, v := range crd.Spec.Versions {
@@ -108,7 +108,7 @@ func (c *cluster) waitServed(t *testing.T, crd *apiextensionsv1.CustomResourceDe
 	}
 }
 
-// status is the code that answers a GET, 0 where nothing does.
+// status returns the HTTP status of a GET; 0 without an answer.
 func (c *cluster) status(path string) (code int) {
 	client, err := rest.HTTPClientFor(c.api.Config)
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *cluster) updateCRD(t *testing.T, name string, change func(*apiextension
 	}
 }
 
-// dropVersion takes a version out of spec.versions, and waits until the server goes by it.
+// dropVersion removes a version from spec.versions, and waits until the server uses the change.
 func (c *cluster) dropVersion(t *testing.T, name, version string) error {
 	t.Helper()
 	err := c.updateCRD(t, name, withoutVersion(version))
@@ -183,7 +183,7 @@ func setServed(version string, served bool) func(*apiextensionsv1.CustomResource
 	}
 }
 
-// client is for one object's folder; namespace is empty where there is none.
+// client is a client for one folder of objects; namespace is "" for cluster-scoped ones.
 func (c *cluster) client(plural, version, namespace string) dynamic.ResourceInterface {
 	client := c.api.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural})
 	if namespace == "" {
@@ -204,8 +204,8 @@ func apply(
 		metav1.PatchOptions{FieldManager: manager})
 }
 
-// applyFails waits for an apply to be refused: the handler goes by an update of the CRD a moment
-// after it was answered.
+// applyFails waits for a refused apply: the handler uses an update of the CRD a moment after the
+// answer.
 func applyFails(t *testing.T, client dynamic.ResourceInterface, manager string, obj map[string]any, why string) {
 	t.Helper()
 	var err error
@@ -223,7 +223,7 @@ func object(t *testing.T, text string) map[string]any {
 	return u.Object
 }
 
-// record is what etcd has under a key.
+// record returns etcd's value and revision of a key.
 func (c *cluster) record(t *testing.T, key string) (value string, revision int64) {
 	t.Helper()
 	r, err := c.etcd.Client.Get(t.Context(), key)
@@ -254,7 +254,7 @@ func migrateWith(
 	return run.Out, r
 }
 
-// values reads a snapshot's live values.
+// values returns a snapshot's live values.
 func values(t *testing.T, path string) map[string]string {
 	t.Helper()
 	s, err := snapshot.Open(t.Context(), path, snapshot.Config{})
@@ -268,7 +268,7 @@ func values(t *testing.T, path string) map[string]string {
 	return all
 }
 
-// resource finds what the report says of a CRD.
+// resource returns the row of a CRD in the report.
 func resource(t *testing.T, r *transform.Report, name string) storageversion.CustomResource {
 	t.Helper()
 	for _, k := range sections.Of[storageversion.Definitions](r).CustomResources {

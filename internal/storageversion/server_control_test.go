@@ -16,12 +16,12 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// uncached makes a list say at once what is wrong with an object; a watch cache tries again until
-// the client gives up.
+// uncached makes a list report a broken object at once; a watch cache retries until the client
+// gives up.
 const uncached = "--watch-cache=false"
 
-// unmigrated is the control: what a server does without the migration, and how it mends the worst
-// of it.
+// unmigrated is the control: the behavior of a server without the migration, and the repair of the
+// worst damage.
 func (w *world) unmigrated(t *testing.T) {
 	c := restore(t, w.before, uncached)
 	defer c.close()
@@ -31,13 +31,13 @@ func (w *world) unmigrated(t *testing.T) {
 	}
 	widgets, rigs, twins, hermits := w.shapes[0], w.shapes[1], w.shapes[2], w.shapes[4]
 
-	// storedVersions trimmed by hand, though objects are left: nothing stops the update, and then
-	// nothing can be read.
+	// storedVersions trimmed by hand, although objects are left: the server accepts the update, and
+	// then all reads fail.
 	c.setStored(t, widgets, newName)
 	require.NoError(t, c.dropVersion(t, widgets.crdName(), oldName))
 	client := c.of(widgets, newName)
 	var err error
-	require.Eventually(t, func() bool { // the handler takes a moment to go by the update
+	require.Eventually(t, func() bool { // the handler uses the update a moment later
 		_, err = client.Get(t.Context(), "full-put", metav1.GetOptions{})
 		return err != nil
 	}, 30*time.Second, 20*time.Millisecond)
@@ -46,11 +46,11 @@ func (w *world) unmigrated(t *testing.T) {
 	require.ErrorContains(t, err, "request to convert CR from an invalid group/version: demo.example.com/v1alpha1")
 	require.Error(t, client.Delete(t.Context(), "full-put", metav1.DeleteOptions{}))
 
-	// Lists that lie. A server takes any, and stops at the next update of the spec.
+	// Wrong lists. A server accepts any list, and fails at the next update of the spec.
 	c.setStored(t, rigs, "v9")
 	require.ErrorContains(t, c.dropVersion(t, rigs.crdName(), oldName), "missing from spec.versions")
 	c.setStored(t, hermits, newName)
-	c.api.Close() // which would write an empty list as one with the storage version
+	c.api.Close() // a running server would write an empty list as one with the storage version
 	crd, _ := c.record(t, crdDir+twins.crdName())
 	const both = `"storedVersions":["v1alpha1","v1beta1"]`
 	require.Contains(t, crd, both)
@@ -58,7 +58,7 @@ func (w *world) unmigrated(t *testing.T) {
 	w.mend(t, c.save(t), widgets, rigs, twins, hermits)
 }
 
-// setStored writes status.storedVersions, as people do by hand.
+// setStored writes status.storedVersions, as users do by hand.
 func (c *cluster) setStored(t *testing.T, s *shape, versions ...string) {
 	t.Helper()
 	crd := c.crd(t, s.crdName())
@@ -68,7 +68,7 @@ func (c *cluster) setStored(t *testing.T, s *shape, versions ...string) {
 	require.NoError(t, err)
 }
 
-// mend migrates the cluster that unmigrated left behind.
+// mend migrates the cluster that unmigrated leaves.
 func (w *world) mend(t *testing.T, broken string, widgets, rigs, twins, hermits *shape) {
 	t.Helper()
 	r, err := transform.Run(t.Context(), transform.Options{In: broken, Out: filepath.Join(t.TempDir(), "refused.db"),
@@ -115,9 +115,9 @@ func (w *world) mend(t *testing.T, broken string, widgets, rigs, twins, hermits 
 	}
 }
 
-// keptManagedFields is the control for managedFields: without the relabelling server-side apply
-// fails once the old version is gone, by whomever, and a migration of the cluster in that state
-// brings it back.
+// keptManagedFields is the control for managedFields: without relabeling, any server-side apply
+// fails after the removal of the old version, and a migration of the broken cluster repairs
+// server-side apply.
 func (w *world) keptManagedFields(t *testing.T) {
 	out, _ := migrate(t, w.before, storageversion.Options{KeepManagedFields: true}, "pruned-field")
 	c := restore(t, out)

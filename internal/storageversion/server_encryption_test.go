@@ -16,7 +16,7 @@ import (
 )
 
 // configuration writes an EncryptionConfiguration with a provider for each kind, with keys, and
-// returns the server's flag and what loads it here.
+// returns the server's flag and the loaded configuration.
 func configuration(t *testing.T, providers map[string]string, keys string) (flag string, by *encryption.Transformers) {
 	t.Helper()
 	var rules []string
@@ -26,8 +26,9 @@ func configuration(t *testing.T, providers map[string]string, keys string) (flag
 	return "--encryption-provider-config=" + crypttest.Write(t, rules...), crypttest.Load(t, rules...)
 }
 
-// TestServerEncryption: what a server encrypted is migrated and encrypted anew, and a server with
-// the same keys finds nothing to do; with --rewrap the second key takes the place of the first.
+// TestServerEncryption checks that values encrypted by a server are migrated and encrypted anew,
+// and a server with the same keys finds nothing to do; with --rewrap the second key replaces the
+// first.
 func TestServerEncryption(t *testing.T) {
 	t.Parallel()
 	all := shapes()[:3]
@@ -96,7 +97,7 @@ func TestServerEncryption(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// samePlaintext compares the decrypted values with the server's own of the same objects.
+// samePlaintext compares the decrypted values with the server's values of the same objects.
 func (w *world) samePlaintext(t *testing.T, path string, keys *encryption.Transformers) {
 	t.Helper()
 	stored := values(t, path)

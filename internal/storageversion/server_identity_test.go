@@ -16,19 +16,19 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// world is what a server stored at the old version, and what became of it when the server did
-// nothing to it.
+// world has the values that a server stored at the old version, and the values after no-op requests
+// to the server.
 type world struct {
 	shapes  []*shape
 	before  string            // the snapshot: all objects at the old version, the new one the storage version
-	names   map[string]string // of each object's key: its name
+	names   map[string]string // name of the object, by key
 	of      map[string]*shape // by key
-	once    map[string]string // by key: what one request that does nothing left in etcd
-	settled map[string]string // and the second one, where the first left pure bytes
+	once    map[string]string // by key: the value in etcd after one no-op request
+	settled map[string]string // the same after a second request, if the first left pure bytes
 }
 
-// newWorld writes objects at the old version, flips the storage version, takes the snapshot, and
-// then has the server write.
+// newWorld writes objects at the old version, changes the storage version, takes the snapshot, and
+// then sends the no-op requests to the server.
 func newWorld(t *testing.T, shapes []*shape, raw bool, flags ...string) *world {
 	t.Helper()
 	w := &world{shapes: shapes, names: map[string]string{}, of: map[string]*shape{}, once: map[string]string{},
@@ -45,7 +45,7 @@ func newWorld(t *testing.T, shapes []*shape, raw bool, flags ...string) *world {
 		for _, request := range requests(s) {
 			w.create(t, c, s, request)
 			// Its 1.0 becomes 1 on the way to a client and back: for a PUT at the old version too
-			// that is a change, which counts.
+			// this is a change, which counts.
 			if raw && request != "apply" && request != "oldput" && s.status {
 				w.putRaw(t, c, s, "raw-"+request)
 			}
@@ -73,8 +73,8 @@ func newWorld(t *testing.T, shapes []*shape, raw bool, flags ...string) *world {
 	return w
 }
 
-// second is a request that does nothing to an object which one has rewritten: server-side apply
-// fails where the old version does not know the new one's defaults.
+// second is the second no-op request for a rewritten object: server-side apply fails if the old
+// version does not know the new version's defaults.
 func second(s *shape) string {
 	if s.status {
 		return "status"
@@ -82,7 +82,7 @@ func second(s *shape) string {
 	return "apply"
 }
 
-// create makes one object of each kind there is, for a request to come.
+// create creates one object of each sort, as the target of a request.
 func (w *world) create(t *testing.T, c *cluster, s *shape, request string) {
 	t.Helper()
 	client := c.of(s, oldName)
@@ -100,7 +100,7 @@ func (w *world) create(t *testing.T, c *cluster, s *shape, request string) {
 		require.NoError(t, client.Delete(t.Context(), dying.GetName(), metav1.DeleteOptions{}))
 	}
 	applied := s.full(t, "owned-"+request)
-	applied["spec"] = full.Object["spec"] // pruned: an apply is refused for fields it does not know
+	applied["spec"] = full.Object["spec"] // pruned: an apply with unknown fields is refused
 	_, err := apply(t, client, "gitops", applied)
 	require.NoError(t, err)
 	w.add(s, "owned-"+request)
@@ -115,7 +115,7 @@ func (w *world) add(s *shape, name string) {
 	w.names[s.key(name)], w.of[s.key(name)] = name, s
 }
 
-// putRaw writes what no server would have written: other spaces and order of keys, metadata of the
+// putRaw writes a value that no server would write: other spaces and order of keys, metadata of the
 // wrong type, no generation.
 func (w *world) putRaw(t *testing.T, c *cluster, s *shape, name string) {
 	t.Helper()
@@ -147,7 +147,7 @@ func (c *cluster) doNothing(t *testing.T, s *shape, name, request string) {
 	}
 	var err error
 	switch request {
-	case "apply": // with the revision, or the server may compare with what its cache still has
+	case "apply": // with the revision, or the server may compare with its stale cache
 		body := s.bare(newName, name)
 		body["metadata"].(map[string]any)["resourceVersion"] = get().GetResourceVersion()
 		_, err = apply(t, client, "probe", body)
@@ -167,7 +167,7 @@ func (c *cluster) doNothing(t *testing.T, s *shape, name, request string) {
 	require.NoError(t, err, "%s %s %s", request, s.plural, name)
 }
 
-// identical compares what we write with what the server wrote.
+// identical compares the migrated values with the server's values.
 func (w *world) identical(t *testing.T) {
 	t.Run("pure", func(t *testing.T) {
 		out, _ := migrate(t, w.before, storageversion.Options{Mode: schema.Pure, KeepManagedFields: true},
@@ -198,7 +198,7 @@ func (w *world) identical(t *testing.T) {
 		for key, want := range w.settled {
 			require.Equal(t, without(t, want, "managedFields"), without(t, ours[key], "managedFields"), key)
 		}
-		for key, want := range w.once { // a PUT leaves settled bytes, and counts them as a change where they are one
+		for key, want := range w.once { // a PUT leaves settled bytes, and counts a difference as a change
 			if _, request, _ := strings.Cut(w.names[key], "-"); !isPure(request) {
 				require.Equal(t, without(t, want, "managedFields", "generation"),
 					without(t, ours[key], "managedFields", "generation"), key)
@@ -224,7 +224,7 @@ func generation(t *testing.T, value string) int64 {
 	return meta.Generation
 }
 
-// fields are those outside metadata.
+// fields returns the fields outside metadata.
 func fields(t *testing.T, value string) string {
 	t.Helper()
 	obj, _, err := encoding.DecodeObject([]byte(value))
@@ -235,7 +235,7 @@ func fields(t *testing.T, value string) string {
 	return string(out)
 }
 
-// reported checks the counts, that CRDs change in storedVersions only, and that a second run finds
+// reported checks the counts, that CRDs change only in storedVersions, and that a second run finds
 // nothing to do.
 func (w *world) reported(t *testing.T, r *transform.Report, out string) {
 	t.Helper()
@@ -262,7 +262,7 @@ func (w *world) reported(t *testing.T, r *transform.Report, out string) {
 	require.Equal(t, transform.Changes{}, again.Changes)
 }
 
-// without decodes a value and takes metadata out of it.
+// without decodes a value and removes metadata fields.
 func without(t *testing.T, value string, fields ...string) string {
 	t.Helper()
 	obj, format, err := encoding.DecodeObject([]byte(value))
@@ -275,7 +275,7 @@ func without(t *testing.T, value string, fields ...string) string {
 	return string(data)
 }
 
-// TestServer has everything in it that shares one snapshot.
+// TestServer runs all tests that share one snapshot.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shapes(), true)
@@ -285,8 +285,8 @@ func TestServer(t *testing.T) {
 	t.Run("keptManagedFields", w.keptManagedFields)
 }
 
-// TestServerCBOR is the same with CBOR in etcd, for the kinds that make a difference. The feature
-// gate is the process's: it must not run beside others.
+// TestServerCBOR is TestServer with CBOR in etcd, for the kinds with differences. The feature gate
+// is global in the process: the test must not run in parallel.
 func TestServerCBOR(t *testing.T) {
 	gate := "--feature-gates=CBORServingAndStorage=true"
 	w := newWorld(t, shapes()[:4], false, gate)

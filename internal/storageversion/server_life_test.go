@@ -20,15 +20,16 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// life is a CRD whose versions come and go, with a migration of the snapshot between the steps.
+// life is a CRD whose versions are added and removed, with a migration of the snapshot between the
+// steps.
 type life struct {
 	*cluster
 	machine, part *shape
-	snapshots     map[string]string // what each step left, migrated
+	snapshots     map[string]string // the migrated snapshot of each step
 }
 
-// TestServerLife takes a CRD through four steps: one version; a second one that is stored; the
-// first unserved; the first gone.
+// TestServerLife takes a CRD through four steps: one version; a second version as the storage
+// version; the first version unserved; the first version removed.
 func TestServerLife(t *testing.T) {
 	t.Parallel()
 	l := &life{machine: shapes()[0], part: shapes()[2], snapshots: map[string]string{}}
@@ -53,7 +54,7 @@ func codes(r *transform.Report) (all []string) {
 	return all
 }
 
-// step migrates what the cluster is now, and goes on with a cluster restored from that.
+// step migrates the present cluster, and continues with a cluster restored from the result.
 func (l *life) step(t *testing.T, name string, allow ...string) *transform.Report {
 	t.Helper()
 	in := l.save(t)
@@ -64,7 +65,7 @@ func (l *life) step(t *testing.T, name string, allow ...string) *transform.Repor
 	return r
 }
 
-// versions are the apiVersions of an object's managedFields, without the group.
+// versions returns the apiVersions of an object's managedFields, without the group.
 func (l *life) versions(t *testing.T, name string) (all []string) {
 	t.Helper()
 	obj, err := l.of(l.machine, newName).Get(t.Context(), name, metav1.GetOptions{})
@@ -117,7 +118,7 @@ func (l *life) second(t *testing.T) {
 		}))
 	}
 	l.restart(t)
-	for name, version := range map[string]string{"new": newName, "late": oldName} { // stored at the new version both
+	for name, version := range map[string]string{"new": newName, "late": oldName} { // both stored at the new version
 		body := l.machine.bare(version, name)
 		require.NoError(t, unstructured.SetNestedMap(body, map[string]any{"size": int64(2), "text": "t"}, "spec"))
 		_, err := apply(t, l.of(l.machine, version), "gitops", body)
@@ -147,7 +148,7 @@ func (l *life) second(t *testing.T) {
 	}
 }
 
-// unserve: objects that name an owner at a version which is not served are moved, native ones too.
+// unserve checks that owner references to an unserved version are changed, in native objects too.
 func (l *life) unserve(t *testing.T) {
 	owner, err := l.of(l.machine, newName).Get(t.Context(), "plain", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -186,7 +187,7 @@ func (l *life) unserve(t *testing.T) {
 	require.Equal(t, map[string][]byte{"k": {0, 1}}, got.Data)
 }
 
-// envelope is a native object as kube-apiserver stores it.
+// envelope returns a native object as kube-apiserver stores it.
 func envelope(t *testing.T, obj runtime.Object) string {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -213,7 +214,8 @@ func (l *life) drop(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// stopsApplying has the owner apply less: what it leaves out goes, what nobody applied stays.
+// stopsApplying lets the owner apply less: its omitted fields are removed, fields of no manager
+// stay.
 func (l *life) stopsApplying(t *testing.T, version, name string) {
 	t.Helper()
 	body := l.machine.bare(version, name)
@@ -226,7 +228,7 @@ func (l *life) stopsApplying(t *testing.T, version, name string) {
 	require.Contains(t, spec, map[string]string{oldName: "alphaDefault", newName: "betaDefault"}[version], name)
 }
 
-// back rolls the snapshot of the second step back to the first version.
+// back migrates the snapshot of the second step back to the first version.
 func (l *life) back(t *testing.T) {
 	l.close()
 	in := l.snapshots["two"]

@@ -14,7 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/storageversion"
 )
 
-// rawObjects are values that older servers, other tools and accidents left in etcd: what comes
+// rawObjects returns values that older servers, other tools and accidents left in etcd: the text
 // after kind and apiVersion. META is the inside of good metadata.
 func rawObjects() map[string]string {
 	raw := map[string]string{
@@ -78,12 +78,14 @@ func rawObjects() map[string]string {
 	return raw
 }
 
-// unreadable are those that a server cannot even GET. Where there is no metadata at all it panics.
+// unreadable returns the names of objects that a server cannot even GET. For an object without
+// metadata the server panics.
 func unreadable() []string {
 	return []string{"metadata-string", "no-metadata", "too-large-number", "trailing"}
 }
 
-// TestServerRaw: of values that no server wrote, a real one and we make the same, or both nothing.
+// TestServerRaw checks that for values that no server wrote, a real server and the migration
+// produce the same value, or neither produces one.
 func TestServerRaw(t *testing.T) {
 	t.Parallel()
 	s := shapes()[0]
@@ -101,7 +103,7 @@ func TestServerRaw(t *testing.T) {
 			switch {
 			case slices.Contains(unreadable(), w.names[key]):
 				require.Equal(t, in[key], ours[key], key)
-			case compared && w.names[key] == "managed-bad": // a server forgets managedFields that it cannot read
+			case compared && w.names[key] == "managed-bad": // a server drops unreadable managedFields
 				require.Equal(t, theirs, without(t, ours[key], "managedFields"))
 			case compared:
 				require.Equal(t, theirs, ours[key], key)
@@ -113,7 +115,7 @@ func TestServerRaw(t *testing.T) {
 	}
 }
 
-// storeRaw puts the values, and has the server do nothing to them, twice.
+// storeRaw puts the values, and sends two no-op requests to the server.
 func (w *world) storeRaw(t *testing.T) {
 	t.Helper()
 	s := w.shapes[0]
@@ -139,7 +141,7 @@ func (w *world) storeRaw(t *testing.T) {
 				break
 			}
 			if _, err = client.UpdateStatus(t.Context(), obj, metav1.UpdateOptions{FieldManager: "probe"}); err != nil {
-				t.Logf("%s: %v", key, err) // no name, or a finalizer that is none
+				t.Logf("%s: %v", key, err) // no name, or an invalid finalizer
 				break
 			}
 			into[key], _ = c.record(t, key)

@@ -21,7 +21,8 @@ func recorded(t *testing.T, name string) string {
 	return etcdtest.Unpack(t, filepath.Join("..", "..", "testdata", "storage", name+".gz"))
 }
 
-// written is what encoding/schema's test data says becomes of an object: NAME.pure, NAME.settled.
+// written returns the expected value of an object from encoding/schema's test data: NAME.pure,
+// NAME.settled.
 func written(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "encoding", "schema", "testdata", "cr", name))
@@ -29,7 +30,7 @@ func written(t *testing.T, name string) string {
 	return string(data)
 }
 
-// TestServerRecorded: snapshots that another day's server wrote.
+// TestServerRecorded checks snapshots recorded from an earlier server.
 func TestServerRecorded(t *testing.T) {
 	t.Parallel()
 	widgets := shapes()[0]
@@ -67,7 +68,7 @@ func TestServerRecorded(t *testing.T) {
 			}
 			require.Equal(t, written(t, name+".settled"), inKept[key], name)
 		}
-		// what a server made of them with one request
+		// the server's values after one request
 		for _, name := range []string{"ssa-empty", "status-put", "put-alpha"} {
 			require.Equal(t, written(t, name+".after"), inPure[widgets.key(name)], name)
 		}
@@ -79,7 +80,7 @@ func TestServerRecorded(t *testing.T) {
 	})
 }
 
-// serveRecorded migrates a recorded snapshot and uses what becomes of it.
+// serveRecorded migrates a recorded snapshot and uses the result.
 func serveRecorded(t *testing.T, path string, names []string, found map[string]int, rewritten int) {
 	t.Helper()
 	s := shapes()[0]
@@ -94,7 +95,7 @@ func serveRecorded(t *testing.T, path string, names []string, found map[string]i
 	for _, name := range names {
 		value, _ := c.record(t, s.key(name))
 		same := written(t, name+".settled")
-		// it keeps the generation that a PUT gave it
+		// the object keeps the generation from a PUT
 		if strings.Contains(before[s.key(name)], group+`/v1beta1","kind":"Widget"`) {
 			require.Equal(t, without(t, same, "managedFields", "generation"),
 				without(t, value, "managedFields", "generation"), name)

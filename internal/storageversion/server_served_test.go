@@ -19,7 +19,7 @@ import (
 func (w *world) keys() []string { return slices.Sorted(maps.Keys(w.of)) }
 
 // served starts a server on the migrated snapshot, and uses every object as clients do, before and
-// after the old version is gone.
+// after the removal of the old version.
 func (w *world) served(t *testing.T, o storageversion.Options, flags ...string) {
 	out, _ := migrate(t, w.before, o, "pruned-field")
 	c := restore(t, out, flags...)
@@ -57,8 +57,9 @@ func (w *world) served(t *testing.T, o storageversion.Options, flags ...string) 
 	t.Run("mended", func(t *testing.T) { w.mended(t, c, flags...) })
 }
 
-// mended: managedFields that were left at a version which still knew every field make server-side
-// apply fail once that version is gone. A migration of the cluster in that state mends it.
+// mended checks managedFields at an old version that knew every field: server-side apply fails
+// after the removal of that version, and a migration of the broken cluster repairs server-side
+// apply.
 func (w *world) mended(t *testing.T, c *cluster, flags ...string) {
 	left := map[string]int{}
 	for _, key := range w.keys() {
@@ -79,7 +80,7 @@ func (w *world) mended(t *testing.T, c *cluster, flags ...string) {
 	t.Logf("%d objects on which apply failed", len(left))
 }
 
-// isBehind says that managedFields of an object name the old version.
+// isBehind reports whether managedFields of an object name the old version.
 func (c *cluster) isBehind(t *testing.T, s *shape, name string) bool {
 	t.Helper()
 	obj, err := c.of(s, newName).Get(t.Context(), name, metav1.GetOptions{})
@@ -88,7 +89,7 @@ func (c *cluster) isBehind(t *testing.T, s *shape, name string) bool {
 		func(e metav1.ManagedFieldsEntry) bool { return e.APIVersion == group+"/"+oldName })
 }
 
-// listed lists every kind, and counts.
+// listed lists and counts every kind.
 func (w *world) listed(t *testing.T, c *cluster) {
 	t.Helper()
 	for _, s := range w.shapes {
@@ -104,8 +105,8 @@ func (w *world) listed(t *testing.T, c *cluster) {
 	}
 }
 
-// elides sends the requests that do nothing: a server leaves them undone only where it would write
-// the very bytes that are there.
+// elides sends the no-op requests: a server skips the write only if the bytes would be equal to the
+// stored bytes.
 func (c *cluster) elides(t *testing.T, s *shape, name string) (requests int) {
 	t.Helper()
 	obj, err := c.of(s, newName).Get(t.Context(), name, metav1.GetOptions{})
@@ -114,7 +115,7 @@ func (c *cluster) elides(t *testing.T, s *shape, name string) (requests int) {
 	if s.status {
 		all = append(all, "status")
 	}
-	if len(obj.GetManagedFields()) > 0 { // or the first apply makes an entry of what was there
+	if len(obj.GetManagedFields()) > 0 { // otherwise the first apply makes an entry for the existing fields
 		all = append(all, "apply")
 	}
 	before, revision := c.record(t, s.key(name))
@@ -141,7 +142,7 @@ func (c *cluster) elidesCRD(t *testing.T, s *shape) {
 	require.Equal(t, revision, now, s.plural)
 }
 
-// use does to an object what its name says.
+// use sends the requests that the object's name asks for.
 func (c *cluster) use(t *testing.T, s *shape, name string) {
 	t.Helper()
 	client := c.of(s, newName)
@@ -172,8 +173,8 @@ func (c *cluster) use(t *testing.T, s *shape, name string) {
 	}
 }
 
-// owns shows that server-side apply works, for a manager that comes anew and for the one who made
-// the object: what it stops applying goes.
+// owns checks that server-side apply works, for a new manager and for the creator of the object:
+// fields no longer applied are removed.
 func (c *cluster) owns(t *testing.T, s *shape, name, owner string) {
 	t.Helper()
 	client := c.of(s, newName)

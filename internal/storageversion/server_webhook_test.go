@@ -25,8 +25,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// renamer is an operator's conversion webhook: what is spec.size at the old version is
-// spec.replicas at the new one.
+// renamer is an operator's conversion webhook: spec.size at the old version is spec.replicas at the
+// new one.
 type renamer struct {
 	*httptest.Server
 	ca    []byte
@@ -65,7 +65,7 @@ func (r *renamer) convert(w http.ResponseWriter, request *http.Request) {
 			spec[to] = spec[from]
 			delete(spec, from)
 		}
-		if to == "size" { // which a server does not prune for server-side apply
+		if to == "size" { // a server does not prune this field for server-side apply
 			unstructured.RemoveNestedField(obj.Object, "spec", "mode")
 		}
 		review.Response.ConvertedObjects = append(review.Response.ConvertedObjects, runtime.RawExtension{Object: obj})
@@ -87,8 +87,8 @@ func gadgets() *shape {
 	}
 }
 
-// TestServerWebhook: what our converters and the server's own webhook leave is the same; afterwards
-// nobody needs the webhook.
+// TestServerWebhook checks that the converters and the server's own webhook give the same result,
+// and the webhook is not needed afterwards.
 func TestServerWebhook(t *testing.T) {
 	t.Parallel()
 	hook, s := startRenamer(t), gadgets()
@@ -98,7 +98,7 @@ func TestServerWebhook(t *testing.T) {
 	config := conversion.WebhookOptions{URL: hook.URL, CA: hook.ca}
 	webhook, err := conversion.Webhook(config)
 	require.NoError(t, err)
-	// sed is a whole converter: it turns the request into an answer and renames the field.
+	// sed is a complete converter: it turns the request into an answer and renames the field.
 	command, err := conversion.Command(
 		`sed -e 's/"request":{"uid":\("[^"]*"\),"desiredAPIVersion":"[^"]*","objects":\(\[.*\]\)},"response".*/`+
 			`"response":{"uid":\1,"convertedObjects":\2,"result":{"status":"Success"}}}/' -e `+
@@ -124,8 +124,8 @@ func TestServerWebhook(t *testing.T) {
 	w.withoutWebhook(t, out)
 }
 
-// storeWithWebhook writes objects at the old version, flips the storage version, writes two more,
-// and then has the server do nothing to each.
+// storeWithWebhook writes objects at the old version, changes the storage version, writes two more
+// objects, and then sends a no-op request for each.
 func (w *world) storeWithWebhook(t *testing.T, hook *renamer) {
 	t.Helper()
 	s := w.shapes[0]
@@ -171,8 +171,8 @@ func (w *world) storeWithWebhook(t *testing.T, hook *renamer) {
 	}
 }
 
-// withoutConverter: nothing is guessed; where that is allowed, the list says that the old version
-// is still there.
+// withoutConverter checks that no conversion is guessed; if allowed, the list keeps the old
+// version.
 func (w *world) withoutConverter(t *testing.T) {
 	t.Helper()
 	name := w.shapes[0].crdName()
@@ -195,7 +195,7 @@ func (w *world) withoutConverter(t *testing.T) {
 func (w *world) withoutWebhook(t *testing.T, out string) {
 	t.Helper()
 	s := w.shapes[0]
-	down := func(path string) *cluster { // the old version cannot be listed there, whatever the migration did
+	down := func(path string) *cluster { // the old version cannot be listed there, with or without a migration
 		c := startCluster(t, etcdtest.Restore(t, path), uncached)
 		c.broken = true
 		c.establish(t)
@@ -223,9 +223,9 @@ func (w *world) withoutWebhook(t *testing.T, out string) {
 		require.Equal(t, revision, now, key)
 	}
 
-	// managedFields stay at the old version as long as it is there: only the webhook knows how
-	// fields are called at the other. Server-side apply asks it, and fails; and so it does once the
-	// version is gone, until a migration mends them.
+	// managedFields stay at the old version while the version exists: only the webhook knows the
+	// field names of the other version. Server-side apply calls the webhook, and fails; after the
+	// removal of the version it fails too, until a migration repairs managedFields.
 	_, err = apply(t, c.of(s, newName), "newcomer", s.bare(newName, "owned0-apply"))
 	require.ErrorContains(t, err, "conversion webhook for demo.example.com/v1beta1")
 	require.NoError(t, c.dropVersion(t, s.crdName(), oldName))

@@ -13,16 +13,16 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// shape is a CRD with two versions, and what its objects are made of.
+// shape is a CRD with two versions, and the parts of its objects.
 type shape struct {
 	plural, kind string
 	cluster      bool   // scope
 	status       bool   // subresource
 	old, new     string // spec's schema at the two versions, JSON
-	spec         string // of a full object, JSON; it has a "text"
-	unserved     bool   // the old version, from the flip on
-	injected     string // the CRD's value in etcd where no API server would take it, JSON
-	drifting     bool   // the new version's schema knows fields that the old one does not
+	spec         string // of a full object, JSON, with a "text"
+	unserved     bool   // the old version is unserved once the new one is the storage version
+	injected     string // the CRD's value in etcd, if no API server would accept it, JSON
+	drifting     bool   // the new version's schema has fields that the old one lacks
 }
 
 func (s *shape) crdName() string { return s.plural + "." + group }
@@ -41,7 +41,7 @@ func (s *shape) key(name string) string {
 	return "/registry/" + group + "/" + s.plural + "/default/" + name
 }
 
-// shapes are the CRDs of the server tests.
+// shapes returns the CRDs of the server tests.
 func shapes() []*shape {
 	const text = `"text":{"type":"string"}`
 	widget := `"type":"object","properties":{"size":{"type":"integer"},` + text +
@@ -51,8 +51,8 @@ func shapes() []*shape {
 		`"ios":{"x-kubernetes-int-or-string":true},"tmpl":{"type":"object","x-kubernetes-embedded-resource":true,` +
 		`"x-kubernetes-preserve-unknown-fields":true},`
 	return []*shape{
-		// the CRD of the recorded snapshots: every kind of value, the new version loses a field and
-		// has defaults of its own
+		// the CRD of the recorded snapshots: every kind of value; the new version loses a field and
+		// has its own defaults
 		{
 			plural: "widgets", kind: "Widget", status: true, drifting: true,
 			old: `{` + widget + `"oldOnly":{"type":"string"},"alphaDefault":{"type":"string","default":"from-alpha"},` +
@@ -68,7 +68,7 @@ func shapes() []*shape {
 				`"kind":"Pod","metadata":{"name":"p","bogus":1,"creationTimestamp":null},"spec":{"q":1}},` +
 				`"list":[{"name":"one"},{"name":"two","v":1}],"unknownField":"x"}`,
 		},
-		{ // cluster-scoped; defaults below defaults, in maps and in lists with keys; nullable ones
+		{ // cluster-scoped; defaults below defaults, in maps and in lists with keys; nullable fields
 			plural: "rigs", kind: "Rig", cluster: true, status: true, drifting: true,
 			old: `{"type":"object","properties":{` + text +
 				`,"ports":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["port",` +
@@ -93,7 +93,7 @@ func shapes() []*shape {
 			spec: `{"text":"t","ports":[{"port":80},{"port":53,"protocol":"UDP","note":"dns"}],"byName":{"b":{},` +
 				`"a":{"n":5},"c":{"n":7}},"maybe":null,"tags":["b","a"]}`,
 		},
-		{ // equal schemas: the value in etcd has them once, outside versions
+		{ // equal schemas: the value in etcd has the schema once, outside versions
 			plural: "twins", kind: "Twin", status: true,
 			old:  `{"type":"object","properties":{` + text + `,"n":{"type":"integer","default":1}}}`,
 			new:  `{"type":"object","properties":{` + text + `,"n":{"type":"integer","default":1}}}`,
@@ -106,14 +106,14 @@ func shapes() []*shape {
 				`,"extra":{"type":"object","default":{"on":true},"x-kubernetes-preserve-unknown-fields":true}}}`,
 			spec: `{"text":"t","any":{"a":[{"b":null},1.25,-0.0,1e21,123456789012345678]},"nul":null}`,
 		},
-		{ // the old version is no longer served when the migration runs
+		{ // the old version is unserved during the migration
 			plural: "hermits", kind: "Hermit", status: true, unserved: true, drifting: true,
 			old: `{"type":"object","properties":{` + text + `,"mode":{"type":"string"}}}`,
 			new: `{"type":"object","properties":{` + text +
 				`,"mode":{"type":"string","default":"auto"},"since":{"type":"string","default":"2024-01-01"}}}`,
 			spec: `{"text":"t"}`,
 		},
-		{ // made when v1beta1 was the only API: no schema, unknown fields kept
+		{ // created when v1beta1 was the only API: no schema, unknown fields kept
 			plural: "relics", kind: "Relic",
 			injected: `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1",` +
 				`"metadata":{"name":"relics.demo.example.com","uid":"5c0e1c1e-0000-4000-8000-000000000001",` +
@@ -128,7 +128,7 @@ func shapes() []*shape {
 	}
 }
 
-// definition is the shape's CRD as a user writes it.
+// definition returns the shape's CRD as a user writes it.
 func (s *shape) definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	scope, status := "Namespaced", ""
@@ -152,7 +152,7 @@ func (s *shape) definition(t *testing.T) *apiextensionsv1.CustomResourceDefiniti
 	return crd
 }
 
-// full is a full object at the old version.
+// full returns a full object at the old version.
 func (s *shape) full(t *testing.T, name string) map[string]any {
 	t.Helper()
 	namespace := ""
@@ -166,7 +166,7 @@ func (s *shape) full(t *testing.T, name string) map[string]any {
 			group, oldName, s.kind, name, namespace, group, s.spec))
 }
 
-// bare is the least an object can be.
+// bare returns a minimal object.
 func (s *shape) bare(version, name string) map[string]any {
 	meta := map[string]any{"name": name}
 	if !s.cluster {
@@ -179,7 +179,8 @@ func (c *cluster) of(s *shape, version string) dynamic.ResourceInterface {
 	return c.client(s.plural, version, s.namespace())
 }
 
-// define creates the CRDs, all before the first object: a server delays that for two seconds.
+// define creates the CRDs, all before the first object: a server delays creates by two seconds in a
+// new CRD.
 func (c *cluster) define(t *testing.T, all []*shape) {
 	t.Helper()
 	for _, s := range all {
@@ -221,8 +222,8 @@ func (c *cluster) flip(t *testing.T, all []*shape) {
 	}
 }
 
-// The requests that do nothing. The first three leave pure bytes, the others insert the new
-// version's defaults at once.
+// requests returns the no-op requests. The first three leave pure bytes, the others insert the new
+// version's defaults immediately.
 func requests(s *shape) []string {
 	all := []string{"apply"}
 	if s.status {
@@ -234,5 +235,5 @@ func requests(s *shape) []string {
 	return append(all, "put", "merge", "jsonpatch")
 }
 
-// isPure says whether a request leaves the new version's defaults out.
+// isPure reports whether a request omits the new version's defaults.
 func isPure(request string) bool { return !strings.Contains("put merge jsonpatch", request) }

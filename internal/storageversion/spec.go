@@ -119,7 +119,7 @@ func readMappings(words []string) (mappings []Mapping, err error) {
 			return nil, transform.Usagef("--map is %q; it takes GROUP/OLD=NEW, such as example.com/v1alpha1=v1", word)
 		}
 		is := Mapping{Group: m[1], Old: m[2], New: m[3]}
-		for _, other := range mappings { // only one could be followed
+		for _, other := range mappings { // only one of both mappings could apply
 			if other.Group == is.Group && other.Old == is.Old && other.New != is.New {
 				return nil, transform.Usagef("--map takes %s/%s to %s and to %s", is.Group, is.Old, other.New, is.New)
 			}

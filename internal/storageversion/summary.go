@@ -12,22 +12,22 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Definitions is the section of a report with what became of each CustomResourceDefinition.
+// Definitions is the section of a report with the result for each CustomResourceDefinition.
 type Definitions struct {
 	CustomResources []CustomResource `json:"customResources,omitempty"`
 }
 
-// CustomResource is what became of the objects of one CustomResourceDefinition.
+// CustomResource is the result for the objects of one CustomResourceDefinition.
 type CustomResource struct {
-	Prefix         string         `json:"prefix"` // of the storage that it lies in, "/registry"
+	Prefix         string         `json:"prefix"` // of its storage, "/registry"
 	CRD            string         `json:"crd"`    // PLURAL.GROUP
-	Chosen         bool           `json:"chosen"` // false: the options left it out
+	Chosen         bool           `json:"chosen"` // false: excluded by the options
 	StorageVersion string         `json:"storageVersion"`
-	Found          map[string]int `json:"found"` // objects by the version they were stored at, "" where nobody can tell
+	Found          map[string]int `json:"found"` // objects by stored version before the run, "" for unknown
 	Rewritten      int            `json:"rewritten"`
 	Unchanged      int            `json:"unchanged"`
-	Refused        int            `json:"refused"`       // left as they are, each with a problem
-	ManagedFields  int            `json:"managedFields"` // objects with managedFields entries that were relabelled
+	Refused        int            `json:"refused"`       // unchanged, each with a problem
+	ManagedFields  int            `json:"managedFields"` // objects with relabeled managedFields entries
 	StoredVersions StoredVersions `json:"storedVersions"`
 }
 
@@ -35,11 +35,11 @@ type CustomResource struct {
 type StoredVersions struct {
 	Before []string `json:"before"`
 	After  []string `json:"after"`
-	Kept   string   `json:"kept,omitempty"` // why After holds more than the storage version
+	Kept   string   `json:"kept,omitempty"` // why After has more than the storage version
 }
 
-// Tables has a row for each definition. Those with nothing to do are counted: there may be
-// hundreds.
+// Tables returns a row for each definition. Definitions without changes are only counted: there may
+// be hundreds.
 func (d *Definitions) Tables(transform.Outcome) []transform.Table {
 	idle, others, rewritten, unchanged, refused := 0, 0, 0, 0, 0
 	t := transform.Table{}
@@ -71,7 +71,7 @@ func (d *Definitions) Tables(transform.Outcome) []transform.Table {
 	return []transform.Table{t}
 }
 
-// text shows the list, and what it becomes.
+// text returns the list before and after the run.
 func (v StoredVersions) text() string {
 	before, after := strings.Join(v.Before, ","), strings.Join(v.After, ",")
 	if before == after {
@@ -98,7 +98,7 @@ func (k *kind) summarize(report *transform.Report, to string) {
 	}
 }
 
-// apiVersion is empty for an unknown version.
+// apiVersion returns GROUP/VERSION; "" for an unknown version.
 func (k *kind) apiVersion(version string) string {
 	if version == "" {
 		return ""

@@ -17,20 +17,19 @@ import (
 )
 
 // sweep is the pass over every key of the prefix, for objects without a CustomResourceDefinition,
-// owner references and Helm releases that name versions which are gone, and values to be encrypted
-// anew.
+// owner references and Helm releases with removed versions, and values to encrypt anew.
 func (s *storage) sweep(ctx context.Context) error {
 	gone, checked := goneVersions(s.kinds), sets.New(keys.DefinitionType())
-	for _, k := range s.kinds { // values of these were checked with their definition
+	for _, k := range s.kinds { // the values of these kinds were checked with their definition
 		checked.Insert(k.resource())
 	}
 	type swept struct {
 		*transform.Entry
-		concerned bool // owners of it may have to be moved
+		concerned bool // its owner references may have to change
 	}
 	look := func(e *swept) {
 		if key, err := e.ParseKey(); err == nil && !checked.Has(key.Resource) {
-			_ = e.Check() // the entry keeps the answer
+			_ = e.Check() // the entry keeps the result
 		}
 		e.concerned = gone.concerns(e.Entry)
 	}
@@ -60,8 +59,8 @@ func (s *storage) sweep(ctx context.Context) error {
 	return nil
 }
 
-// check reports what is wrong with a value that no definition of the storage describes. It returns
-// false for one that cannot be read.
+// check reports faults of a value without a definition in the storage, and returns whether the
+// value is readable.
 func (s *storage) check(e *transform.Entry, key keys.Key) bool {
 	if keys.IsCustom(key.Resource) {
 		s.Raise(string(e.Key), codeOrphan.Because("no CustomResourceDefinition %s goes with it: no server serves it",
@@ -70,7 +69,7 @@ func (s *storage) check(e *transform.Entry, key keys.Key) bool {
 	return s.Readable(e)
 }
 
-// rewrap encrypts a value as the configuration says today, and reports an undecryptable one.
+// rewrap encrypts a value by the present configuration, and reports an undecryptable value.
 func (s *storage) rewrap(ctx context.Context, e *transform.Entry) (err error) {
 	if e.Undecryptable != nil {
 		s.Raise(string(e.Key), finding.Encrypted.Because("%v", e.Undecryptable))
@@ -80,7 +79,7 @@ func (s *storage) rewrap(ctx context.Context, e *transform.Entry) (err error) {
 	return err
 }
 
-// reportStrays refuses encrypted values in none of the storages: they are lost with the old key.
+// reportStrays refuses encrypted values outside all storages: they are lost with the old key.
 func reportStrays(ctx context.Context, v *transform.View, prefixes []string) error {
 	layouts, err := v.Layouts(ctx)
 	if err != nil {
