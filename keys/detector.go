@@ -19,7 +19,7 @@ type Detector struct {
 	found     map[string]*evidence
 	order     []string
 	named     []string
-	looks     []*look
+	counts    []*prefixCount
 	openshift bool
 }
 
@@ -29,52 +29,53 @@ type evidence struct {
 	signs map[Flavour][]string // the first keys of each flavour
 }
 
-// look counts, for each layout, the keys below a prefix that the layout parses.
-type look struct {
+// prefixCount counts, for each layout, the keys below a prefix that the layout parses.
+type prefixCount struct {
 	prefix  string
 	dir     []byte    // the prefix with a trailing slash
 	allowed []Flavour // nil for all
 	seen    int
-	taken   [4]int // by index in looked
+	parsed  [4]int // in the order of countedFlavours
 }
 
 const (
-	mostSigns  = 8    // kept for each prefix and flavour
-	mostLooked = 1000 // keys below each prefix
-	mostPrefix = 256  // bytes of a prefix found by its keys; bounds the work on a hostile key
+	mostSigns   = 8    // kept for each prefix and flavour
+	mostCounted = 1000 // keys below each prefix
+	mostPrefix  = 256  // bytes of a prefix found by its keys; bounds the work on a hostile key
 )
 
-// looked lists the flavours of a look. In a tie the first wins: keys of a shard may also parse as
-// keys of a cache.
-func looked() [4]Flavour {
+// countedFlavours lists the flavours of a prefixCount. In a tie the first wins: keys of a shard may
+// also parse as keys of a cache.
+func countedFlavours() [4]Flavour {
 	return [4]Flavour{FlavourKubernetes, FlavourOpenShift, FlavourKCPShard, FlavourKCPCache}
 }
 
 // defaults lists the default prefixes of servers with the possible flavours of each.
-func defaults() []*look {
-	return []*look{
-		newLook("/registry", FlavourKubernetes, FlavourKCPShard), newLook("/kubernetes.io", FlavourKubernetes),
-		newLook("/openshift.io", FlavourOpenShift), newLook("/cache", FlavourKCPCache),
+func defaults() []*prefixCount {
+	return []*prefixCount{
+		newPrefixCount("/registry", FlavourKubernetes, FlavourKCPShard),
+		newPrefixCount("/kubernetes.io", FlavourKubernetes),
+		newPrefixCount("/openshift.io", FlavourOpenShift), newPrefixCount("/cache", FlavourKCPCache),
 	}
 }
 
-func newLook(prefix string, allowed ...Flavour) *look {
-	return &look{prefix: prefix, dir: []byte(prefix + "/"), allowed: allowed}
+func newPrefixCount(prefix string, allowed ...Flavour) *prefixCount {
+	return &prefixCount{prefix: prefix, dir: []byte(prefix + "/"), allowed: allowed}
 }
 
 // NewDetector returns a Detector. Named prefixes are storages even without a key.
 func NewDetector(named ...string) *Detector {
 	d := &Detector{found: map[string]*evidence{}, named: slices.Clone(named)}
 	for _, prefix := range named {
-		d.looks = append(d.looks, newLook(prefix))
+		d.counts = append(d.counts, newPrefixCount(prefix))
 	}
 	for _, l := range defaults() {
 		if !slices.Contains(named, l.prefix) {
-			d.looks = append(d.looks, l)
+			d.counts = append(d.counts, l)
 		}
 	}
 	// the longest first: a key counts for one prefix
-	slices.SortStableFunc(d.looks, func(a, b *look) int { return cmp.Compare(len(b.prefix), len(a.prefix)) })
+	slices.SortStableFunc(d.counts, func(a, b *prefixCount) int { return cmp.Compare(len(b.prefix), len(a.prefix)) })
 	return d
 }
 
@@ -83,7 +84,7 @@ func (d *Detector) Add(key []byte) {
 	if prefix, flavour, proof, ok := sign(key); ok && len(prefix) <= mostPrefix {
 		d.note(prefix, flavour, proof, key)
 	}
-	for _, l := range d.looks {
+	for _, l := range d.counts {
 		if bytes.HasPrefix(key, l.dir) {
 			l.add(key)
 			break
@@ -110,8 +111,8 @@ func DefaultPrefixes() (prefixes []string) {
 // reports whether a default prefix has keys.
 func (d *Detector) Settled(below func(prefix string) bool) bool {
 	flavours := d.proved()
-	d.weigh(flavours)
-	return !slices.ContainsFunc(d.looks, func(l *look) bool {
+	d.addSigned(flavours)
+	return !slices.ContainsFunc(d.counts, func(l *prefixCount) bool {
 		known := flavours[l.prefix]
 		return (known == "" || known == FlavourUnknown) && below(l.prefix)
 	})
@@ -218,7 +219,7 @@ func (d *Detector) note(prefix string, flavour Flavour, proof bool, key []byte) 
 	}
 	switch {
 	case proof: // kcp's proof outranks the other: a tenant cannot forge proof of kcp
-		e.proof, e.signs = over(e.proof, flavour), nil
+		e.proof, e.signs = higherFlavour(e.proof, flavour), nil
 	case e.proof == "" && len(e.signs[flavour]) < mostSigns:
 		if e.signs == nil {
 			e.signs = map[Flavour][]string{}
@@ -228,20 +229,20 @@ func (d *Detector) note(prefix string, flavour Flavour, proof bool, key []byte) 
 }
 
 // add counts one key.
-func (l *look) add(key []byte) {
-	if l.seen >= mostLooked {
+func (l *prefixCount) add(key []byte) {
+	if l.seen >= mostCounted {
 		return
 	}
 	l.seen++
-	for i, f := range looked() {
-		if (l.allowed == nil || slices.Contains(l.allowed, f)) && takes(f.Layout(l.prefix), key) {
-			l.taken[i]++
+	for i, f := range countedFlavours() {
+		if (l.allowed == nil || slices.Contains(l.allowed, f)) && canParse(f.Layout(l.prefix), key) {
+			l.parsed[i]++
 		}
 	}
 }
 
-// takes reports whether the layout parses the key as a known or a custom resource.
-func takes(layout Layout, key []byte) bool {
+// canParse reports whether the layout parses the key as a known or a custom resource.
+func canParse(layout Layout, key []byte) bool {
 	k, err := layout.Parse(key)
 	if err != nil {
 		return false
@@ -256,24 +257,24 @@ func takes(layout Layout, key []byte) bool {
 }
 
 // flavour returns the flavour of more than half of the keys, or "".
-func (l *look) flavour() Flavour {
+func (l *prefixCount) flavour() Flavour {
 	best := 0
-	for i, n := range l.taken {
-		if n > l.taken[best] {
+	for i, n := range l.parsed {
+		if n > l.parsed[best] {
 			best = i
 		}
 	}
-	if l.taken[best]*2 <= l.seen {
+	if l.parsed[best]*2 <= l.seen {
 		return ""
 	}
-	return looked()[best]
+	return countedFlavours()[best]
 }
 
 // Layouts returns the storages found so far.
 func (d *Detector) Layouts() Layouts {
 	flavours := d.proved()
-	d.weigh(flavours)
-	for _, l := range d.looks {
+	d.addSigned(flavours)
+	for _, l := range d.counts {
 		if known := flavours[l.prefix]; known == "" || known == FlavourUnknown {
 			flavours[l.prefix] = cmp.Or(l.flavour(), known)
 		}
@@ -307,15 +308,15 @@ func (d *Detector) proved() map[string]Flavour {
 	return flavours
 }
 
-// weigh adds the prefixes with signs only, the shortest first. A sign does not count if it is an
-// object below a known prefix.
-func (d *Detector) weigh(flavours map[string]Flavour) {
+// addSigned adds the prefixes with signs only, the shortest first. A sign does not count if it is
+// an object below a known prefix.
+func (d *Detector) addSigned(flavours map[string]Flavour) {
 	prefixes := slices.SortedFunc(maps.Keys(d.found), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 	})
 	for _, prefix := range prefixes {
 		most := 0
-		for _, f := range looked() {
+		for _, f := range countedFlavours() {
 			n := 0
 			for _, key := range d.found[prefix].signs[f] {
 				if !isObject(flavours, prefix, key) {
@@ -333,7 +334,7 @@ func (d *Detector) weigh(flavours map[string]Flavour) {
 func isObject(flavours map[string]Flavour, prefix, key string) bool {
 	for at := strings.LastIndexByte(prefix, '/'); at >= 0; at = strings.LastIndexByte(prefix[:at], '/') {
 		f := flavours[prefix[:at]]
-		if f != "" && takes(f.Layout(prefix[:at]), []byte(key)) {
+		if f != "" && canParse(f.Layout(prefix[:at]), []byte(key)) {
 			return true
 		}
 	}

@@ -102,7 +102,7 @@ func FuzzLayouts(f *testing.F) {
 		f.Add("/registry", []byte("/registry/"+k))
 	}
 	f.Fuzz(func(t *testing.T, prefix string, k []byte) {
-		for _, flavour := range looked() {
+		for _, flavour := range countedFlavours() {
 			layout := flavour.Layout(prefix)
 			key, err := layout.Parse(k)
 			if err != nil {

@@ -143,7 +143,7 @@ func (l Layouts) Dirs(gr schema.GroupResource) [][]byte {
 func (l Layouts) Flavour() Flavour {
 	best := FlavourUnknown
 	for _, s := range l.all {
-		best = over(best, s.Flavour)
+		best = higherFlavour(best, s.Flavour)
 	}
 	if l.openshift && !best.KCP() {
 		return FlavourOpenShift
@@ -151,8 +151,8 @@ func (l Layouts) Flavour() Flavour {
 	return best
 }
 
-// over returns the flavour of the higher rank.
-func over(a, b Flavour) Flavour {
+// higherFlavour returns the flavour of the higher rank.
+func higherFlavour(a, b Flavour) Flavour {
 	rank := []Flavour{"", FlavourUnknown, FlavourKubernetes, FlavourOpenShift, FlavourKCPCache, FlavourKCPShard}
 	if slices.Index(rank, a) < slices.Index(rank, b) {
 		return b

@@ -141,11 +141,11 @@ func (d *Draft) rewrite(ctx context.Context) (res WriteResult, err error) {
 	sources[key].Entries = func(yield func(bolt.Element, error) bool) {
 		a = newAppender(d.x, d.cfg.Scrub)
 		a.compact = compact
-		parts := []entries{a.left(ctx), a.records(ctx, d.changes)}
+		parts := []entries{a.keptEntries(ctx), a.records(ctx, d.changes)}
 		if d.cfg.Scrub != nil {
-			parts = append(parts, a.last())
+			parts = append(parts, a.finalRecord())
 		}
-		inTurn(parts...)(yield)
+		concat(parts...)(yield)
 	}
 	x, err := d.create(ctx, m, sources)
 	if err == nil && (x.alive != a.Keys || x.revision() != a.Revision || compact != nil && x.repeats) {

@@ -102,7 +102,7 @@ func (d *Draft) compare(ctx context.Context, appended int) error {
 		}
 	}
 	if appended > 0 || len(d.grants) > 0 {
-		if err := checkWays(ctx, db); err != nil {
+		if err := checkBranches(ctx, db); err != nil {
 			return d.blame(ctx, err)
 		}
 	}
@@ -122,7 +122,7 @@ func (d *Draft) compareRecords(ctx context.Context, db *bolt.DB) error {
 	}
 	want := newAppender(d.x, nil).records(ctx, d.changes)
 	if old.Root == 0 { // the records of an inline bucket got new leaves
-		want = inTurn(d.src.db.Entries(ctx, old), want)
+		want = concat(d.src.db.Entries(ctx, old), want)
 	} else {
 		leaves := old.Leaves
 		last := leaves[len(leaves)-1]
@@ -138,14 +138,14 @@ func (d *Draft) compareRecords(ctx context.Context, db *bolt.DB) error {
 
 // blame returns an error that names src if src has the same damage as the output.
 func (d *Draft) blame(ctx context.Context, err error) error {
-	if old := checkWays(ctx, d.src.db); old != nil {
+	if old := checkBranches(ctx, d.src.db); old != nil {
 		return d.src.wrap(old)
 	}
 	return fmt.Errorf("%w: %w", ErrVerify, err)
 }
 
-// checkWays checks the branches to each bucket, each record and each lease.
-func checkWays(ctx context.Context, db *bolt.DB) error {
+// checkBranches checks the branches to each bucket, each record and each lease.
+func checkBranches(ctx context.Context, db *bolt.DB) error {
 	err := db.CheckBranches(ctx, db.Root)
 	for _, name := range []string{"key", leaseBucket} {
 		if b := db.Bucket(name); b != nil && err == nil {

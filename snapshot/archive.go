@@ -58,9 +58,9 @@ func (m *members) add(name string, content io.Reader) (head []byte, err error) {
 	return head, nil
 }
 
-// none returns the error for an archive without a database. Backups have compressed manifests next
-// to the database, and no known tool compresses the database within an archive.
-func (m *members) none() error {
+// noDatabase returns the error for an archive without a database. Backups have compressed manifests
+// next to the database, and no known tool compresses the database within an archive.
+func (m *members) noDatabase() error {
 	err := fmt.Errorf("%w: a %s archive of %d files, none of which is a database: %s",
 		ErrNotSnapshot, m.kind, len(m.names), named(m.names))
 	if len(m.compressed) > 0 {
@@ -112,7 +112,7 @@ func (p *packed) zipMember(all []*zip.File) (found *zip.File, err error) {
 		}
 	}
 	if found == nil {
-		return nil, m.none()
+		return nil, m.noDatabase()
 	}
 	p.archive, p.member = "zip", found.Name
 	return found, nil
@@ -128,7 +128,7 @@ func (p *packed) content(stream io.Reader) (io.Reader, error) {
 	a := &tarred{members{kind: "tar"}, tar.NewReader(&inflow{from, p, 0})}
 	name, head, err := a.next()
 	if err == io.EOF {
-		err = a.none()
+		err = a.noDatabase()
 	}
 	if err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ type inflow struct {
 func (b *inflow) Read(to []byte) (int, error) {
 	n, err := b.from.Read(to)
 	b.n += int64(n)
-	if over := b.p.within(b.n); over != nil {
+	if over := b.p.checkSize(b.n); over != nil {
 		return n, over
 	}
 	return n, err

@@ -142,11 +142,11 @@ func (a *appender) records(ctx context.Context, changes iter.Seq2[Change, error]
 	})
 }
 
-// left yields the entries of the file that are neither scrubbed nor compacted.
-func (a *appender) left(ctx context.Context) entries { return a.x.entries(ctx, a.stays) }
+// keptEntries yields the entries of the file that are neither scrubbed nor compacted.
+func (a *appender) keptEntries(ctx context.Context) entries { return a.x.entries(ctx, a.keeps) }
 
-// stays reports whether the entry of the file with this ordinal is kept, and counts the entry.
-func (a *appender) stays(ordinal uint32, el bolt.Element) (bool, error) {
+// keeps reports whether the entry of the file with this ordinal is kept, and counts the entry.
+func (a *appender) keeps(ordinal uint32, el bolt.Element) (bool, error) {
 	if a.scrub != nil {
 		var rec Record
 		if err := parseRecord(el.Key, el.Value, &rec); err != nil {
@@ -170,9 +170,9 @@ func (a *appender) stays(ordinal uint32, el bolt.Element) (bool, error) {
 	return stays, err
 }
 
-// last yields the record without key and value that keeps the revision from decreasing (etcd
+// finalRecord yields the record without key and value that keeps the revision from decreasing (etcd
 // etcdutl/snapshot/v3_snapshot.go, unsafeBumpBucketsRevision).
-func (a *appender) last() entries {
+func (a *appender) finalRecord() entries {
 	return stream.Of(func(yield func(bolt.Element) error) error {
 		if a.Revision >= maxRevision {
 			return errors.New("no revision is left")
@@ -185,8 +185,8 @@ func (a *appender) last() entries {
 // entries yields entries of a bucket in key order.
 type entries = iter.Seq2[bolt.Element, error]
 
-// inTurn yields the entries of each part, up to an error.
-func inTurn(parts ...entries) entries {
+// concat yields the entries of each part, up to an error.
+func concat(parts ...entries) entries {
 	return stream.Of(func(yield func(bolt.Element) error) error {
 		for _, part := range parts {
 			if err := stream.Each(part, yield); err != nil {

@@ -63,7 +63,7 @@ func (d *Draft) newCompaction(ctx context.Context) (*compaction, error) {
 		}
 	}
 	if c.rev < d.x.last.Main {
-		err = c.lookBack(ctx)
+		err = c.loadPast(ctx)
 	}
 	return c, err
 }
@@ -89,8 +89,8 @@ func replacedBy(
 // none is not an ordinal.
 const none = math.MaxUint32
 
-// lookBack prepares c for records above the compact revision.
-func (c *compaction) lookBack(ctx context.Context) (err error) {
+// loadPast prepares c for records above the compact revision.
+func (c *compaction) loadPast(ctx context.Context) (err error) {
 	if c.past, err = newPast(ctx, c.x, nil, c.rev); err != nil || c.unnamed.Main <= c.rev {
 		return err
 	}

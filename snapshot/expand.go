@@ -118,9 +118,9 @@ func (p *packed) expand(out io.Writer) (n int64, err error) {
 			return n, p.explain(err)
 		}
 		n += got
-		err = p.within(n)
+		err = p.checkSize(n)
 		if err == nil && n == got {
-			err = p.promising(block.Bytes())
+			err = p.checkStart(block.Bytes())
 		}
 		if err != nil {
 			return n, err
@@ -182,8 +182,8 @@ func (p *packed) openZip() (io.ReadCloser, error) {
 	return f.Open()
 }
 
-// within returns an error if a file has expanded to n bytes, too many for a snapshot.
-func (p *packed) within(n int64) error {
+// checkSize returns an error if a file has expanded to n bytes, too many for a snapshot.
+func (p *packed) checkSize(n int64) error {
 	switch {
 	case p.ctx.Err() != nil: // a few compressed bytes may expand to many
 		return p.ctx.Err()
@@ -196,9 +196,9 @@ func (p *packed) within(n int64) error {
 	return nil
 }
 
-// promising checks the first block, so that neither another file nor too large a file fills the
+// checkStart checks the first block, so that neither another file nor too large a file fills the
 // disk.
-func (p *packed) promising(head []byte) error {
+func (p *packed) checkStart(head []byte) error {
 	if what := archive(head); what != "" {
 		return fmt.Errorf("%w: it is compressed twice (%s within); expand it once first", ErrNotSnapshot, what)
 	}

@@ -213,7 +213,7 @@ func (x *index) counted(
 	c := &compaction{x: x, rev: compacted, unnamed: unnamed, gone: make(bits, len(x.live))}
 	empty := x.alive == 0 && unnamed == Revision{}
 	if empty && compacted > x.finished && compacted < x.last.Main {
-		if err := c.lookBack(ctx); err != nil {
+		if err := c.loadPast(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -191,8 +191,8 @@ const maxRevision = math.MaxInt64 - 1<<20
 // panics.
 func MostBump(revision int64) int64 { return max(0, (maxRevision-revision)/2) }
 
-// room checks that revisions remain for writes.
-func (x *index) room() error {
+// checkRevisionsLeft checks that revisions remain for writes.
+func (x *index) checkRevisionsLeft() error {
 	if x.revision() > maxRevision {
 		return fmt.Errorf("%w: the store is at revision %d, and a server dies of the write behind %d",
 			ErrDamaged, x.revision(), math.MaxInt64)
@@ -209,7 +209,7 @@ func (x *index) scan(ctx context.Context, want func(ordinal uint32) bool, fn fun
 			return ctx.Err()
 		}
 		b.page, b.next = nil, x.start[leaf]
-		for b.more(leaf) {
+		for b.hasNext(leaf) {
 			failed := x.guard(func() error { return x.inLeaf(leaf, b.fill(leaf)) })
 			for i := range b.found {
 				if err := fn(b.found[i]); err != nil {
@@ -252,8 +252,8 @@ type batch struct {
 // batchSize is the number of records decoded together.
 const batchSize = 64
 
-// more skips unwanted records, and reports whether the leaf has another wanted record.
-func (b *batch) more(leaf int) bool {
+// hasNext skips unwanted records, and reports whether the leaf has another wanted record.
+func (b *batch) hasNext(leaf int) bool {
 	for b.next < b.start[leaf+1] && !b.want(b.next) {
 		b.next++
 	}
@@ -270,7 +270,7 @@ func (b *batch) fill(leaf int) (err error) {
 		}
 		b.scanned.Add(1)
 	}
-	for ; b.more(leaf) && len(b.found) < batchSize; b.next++ {
+	for ; b.hasNext(leaf) && len(b.found) < batchSize; b.next++ {
 		elem := int(b.next - b.start[leaf])
 		if elem >= b.page.Count() {
 			return ErrChanged

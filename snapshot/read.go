@@ -262,8 +262,8 @@ func (x *index) deletions(ctx context.Context, prefix []byte) (map[uint32]uint32
 	})
 }
 
-// kept returns ErrCompacted or ErrFuture for a revision that a server would reject.
-func (x *index) kept(rev int64) error {
+// checkKept returns ErrCompacted or ErrFuture for a revision that a server would reject.
+func (x *index) checkKept(rev int64) error {
 	oldest, newest, err := x.oldest(), x.revision(), ErrFuture
 	if oldest <= rev && rev <= newest {
 		return nil
@@ -276,7 +276,7 @@ func (x *index) kept(rev int64) error {
 
 // liveAt calls fn with the records of LiveAt.
 func (x *index) liveAt(ctx context.Context, prefix []byte, rev int64, fn func(Scanned) error) error {
-	if err := x.kept(rev); err != nil {
+	if err := x.checkKept(rev); err != nil {
 		return err
 	}
 	if rev >= x.last.Main {
@@ -321,7 +321,7 @@ func newPast(ctx context.Context, x *index, prefix []byte, rev int64) (p *past, 
 	}
 	want := func(ordinal uint32) bool { return p.within(p.first, ordinal) }
 	return p, x.scan(ctx, want, func(rec Scanned) error {
-		if !p.names(rec) {
+		if !p.matches(rec) {
 			return nil
 		}
 		return x.read(func() error {
@@ -336,14 +336,14 @@ func (p *past) within(first, ordinal uint32) bool {
 	return ordinal >= first && ordinal < p.end && p.may(ordinal)
 }
 
-// names reports whether the record has a key with the prefix.
-func (p *past) names(rec Scanned) bool {
+// matches reports whether the record has a key with the prefix.
+func (p *past) matches(rec Scanned) bool {
 	return len(rec.Key) > 0 && bytes.HasPrefix(rec.Key, p.prefix)
 }
 
 // holds reports whether rec, which lies before p.end, is the live record of its key.
 func (p *past) holds(rec Scanned) (bool, error) {
-	if rec.Tombstone || !p.names(rec) {
+	if rec.Tombstone || !p.matches(rec) {
 		return false, nil
 	}
 	if rec.Live {

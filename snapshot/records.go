@@ -217,7 +217,7 @@ func (s *records) index(ctx context.Context) (*index, error) {
 		return nil, err
 	}
 	if x.unsound == nil {
-		x.unsound = x.room()
+		x.unsound = x.checkRevisionsLeft()
 	}
 	s.idx = x
 	return x, nil

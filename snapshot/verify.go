@@ -126,7 +126,7 @@ func (c *checker) records(ctx context.Context) error {
 		c.found(checkRecord(before, rec))
 		c.found(x.gone(before, rec))
 	}
-	return cmp.Or(x.fill(ctx), x.room())
+	return cmp.Or(x.fill(ctx), x.checkRevisionsLeft())
 }
 
 // Sound returns the error (ErrDamaged) with which Write rejects s, so that no output inherits

@@ -26,7 +26,7 @@ const maxCalls = 50_000
 // use.
 type Transformers struct {
 	config config
-	again  source
+	reopen source
 	limit  int64 // calls of a library with KMS plugins before it is renewed
 
 	mu      sync.RWMutex // held for reading while library is in use
@@ -45,19 +45,19 @@ func Load(ctx context.Context, path string) (*Transformers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encryption configuration: %w", err)
 	}
-	again := func() (string, func(), error) { return path, func() {}, nil }
+	reopen := func() (string, func(), error) { return path, func() {}, nil }
 	if !regular {
-		again = func() (string, func(), error) { return pipe(text) }
+		reopen = func() (string, func(), error) { return pipe(text) }
 	}
 	c, err := parseConfig(text)
 	if err != nil {
 		return nil, fmt.Errorf("encryption configuration %s: %w", path, err)
 	}
-	loaded, err := connect(ctx, c, again)
+	loaded, err := connect(ctx, c, reopen)
 	if err != nil {
 		return nil, fmt.Errorf("encryption configuration %s: %w", path, err)
 	}
-	return &Transformers{config: c, again: again, limit: maxCalls, library: loaded}, nil
+	return &Transformers{config: c, reopen: reopen, limit: maxCalls, library: loaded}, nil
 }
 
 // Close ends the connections to KMS plugins and never fails. After Close, only Close may be called.
@@ -100,22 +100,22 @@ type library struct {
 	stop context.CancelFunc
 }
 
-// connect loads the library from again and stops when ctx ends.
-func connect(ctx context.Context, c config, again source) (library, error) {
+// connect loads the library from reopen and stops when ctx ends.
+func connect(ctx context.Context, c config, reopen source) (library, error) {
 	waiting, done := context.WithTimeout(ctx, pluginPatience)
 	defer done()
-	loaded, err := build(waiting, c, again)
+	loaded, err := build(waiting, c, reopen)
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err()
 	}
 	return loaded, err
 }
 
-func build(waiting context.Context, c config, again source) (library, error) {
-	if err := answering(waiting, c.plugins); err != nil {
+func build(waiting context.Context, c config, reopen source) (library, error) {
+	if err := waitForAnswers(waiting, c.plugins); err != nil {
 		return library{}, err
 	}
-	path, release, err := again()
+	path, release, err := reopen()
 	if err != nil {
 		return library{}, err
 	}
@@ -125,7 +125,7 @@ func build(waiting context.Context, c config, again source) (library, error) {
 	inTime := context.AfterFunc(waiting, stop)
 	loaded, err := encryptionconfig.LoadEncryptionConfig(running, path, false, serverID)
 	if err == nil && len(c.plugins) > 0 {
-		err = healthy(waiting, loaded, c.plugins)
+		err = waitForHealth(waiting, loaded, c.plugins)
 	}
 	if !inTime() && err == nil {
 		err = context.Cause(waiting)
@@ -155,7 +155,7 @@ func (t *Transformers) renew(ctx context.Context) error {
 	if t.calls.Load() <= t.limit {
 		return nil // already renewed by another call
 	}
-	fresh, err := connect(ctx, t.config, t.again)
+	fresh, err := connect(ctx, t.config, t.reopen)
 	if err != nil {
 		return err
 	}
@@ -169,9 +169,9 @@ func (t *Transformers) renew(ctx context.Context) error {
 	return nil
 }
 
-// answering returns when every plugin has answered a Status call; the error names the other
+// waitForAnswers returns when every plugin has answered a Status call; the error names the other
 // plugins.
-func answering(ctx context.Context, plugins []plugin) error {
+func waitForAnswers(ctx context.Context, plugins []plugin) error {
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
 	errs := make([]error, len(plugins))
@@ -193,9 +193,9 @@ func answering(ctx context.Context, plugins []plugin) error {
 	return errors.Join(errs...)
 }
 
-// healthy returns when the library's own checks of the plugins succeed. The library caches a
+// waitForHealth returns when the library's own checks of the plugins succeed. The library caches a
 // failure for three seconds.
-func healthy(ctx context.Context, loaded *encryptionconfig.EncryptionConfiguration, plugins []plugin) error {
+func waitForHealth(ctx context.Context, loaded *encryptionconfig.EncryptionConfiguration, plugins []plugin) error {
 	request := new(http.Request).WithContext(ctx) // the checks read only the context
 	var names []string
 	for _, p := range plugins {

@@ -74,7 +74,7 @@ func (r *relabel) entries(list []any) error {
 			r.out = append(r.out, element)
 			continue
 		}
-		mended, err := r.mend(entry, fields)
+		mended, err := r.atStorageVersion(entry, fields)
 		if err != nil {
 			return err
 		}
@@ -130,9 +130,9 @@ func (r *relabel) breaks(entry map[string]any) bool {
 	return !r.accepted[version]
 }
 
-// mend returns the entry at the storage version, or nil if no fields are left or a webhook may have
-// renamed fields.
-func (r *relabel) mend(entry map[string]any, fields *fieldpath.Set) (map[string]any, error) {
+// atStorageVersion returns the entry at the storage version, or nil if no fields are left or a
+// webhook may have renamed fields.
+func (r *relabel) atStorageVersion(entry map[string]any, fields *fieldpath.Set) (map[string]any, error) {
 	known, err := r.storage.knownFields(fields)
 	if err != nil || known.Empty() || r.crd.Webhook() && known.Size() != fields.Size() {
 		return nil, err
@@ -171,7 +171,7 @@ func (r *relabel) merge() error {
 		case other == nil:
 			first[owner] = entry
 		default:
-			merged, err = unite(other, entry)
+			merged, err = addFields(other, entry)
 		}
 		if err != nil {
 			return err
@@ -184,8 +184,8 @@ func (r *relabel) merge() error {
 	return nil
 }
 
-// unite adds the fields of entry to into, or returns false if one entry is unreadable.
-func unite(into, entry map[string]any) (bool, error) {
+// addFields adds the fields of entry to into, or returns false if one entry is unreadable.
+func addFields(into, entry map[string]any) (bool, error) {
 	fields, ok := decodeEntry(into)
 	more, readable := decodeEntry(entry)
 	if !ok || !readable {

@@ -157,7 +157,7 @@ func (s *shape) property(name string) *shape {
 }
 
 func newRules(p *apiextensions.JSONSchemaProps) *rules {
-	r := &rules{kind: p.Type, unsure: hasMore(p), combined: len(p.AnyOf), enumSize: len(p.Enum),
+	r := &rules{kind: p.Type, unsure: hasUnreadRules(p), combined: len(p.AnyOf), enumSize: len(p.Enum),
 		patternSize: int(bounded.Instructions(p.Pattern))}
 	preserves := p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
 	switch {
@@ -186,8 +186,8 @@ func newRules(p *apiextensions.JSONSchemaProps) *rules {
 	return r
 }
 
-// hasMore reports whether a schema has rules that newRules does not read.
-func hasMore(p *apiextensions.JSONSchemaProps) bool {
+// hasUnreadRules reports whether a schema has rules that newRules does not read.
+func hasUnreadRules(p *apiextensions.JSONSchemaProps) bool {
 	eitherType := p.XIntOrString && len(p.AnyOf) == 2 && isType(&p.AnyOf[0], "integer") && isType(&p.AnyOf[1], "string")
 	combined := len(p.AllOf)+len(p.OneOf) > 0 || len(p.AnyOf) > 0 && !eitherType || p.Not != nil || p.Ref != nil
 	named := len(p.PatternProperties)+len(p.Dependencies)+len(p.Definitions) > 0 || p.AdditionalItems != nil

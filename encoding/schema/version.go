@@ -31,21 +31,21 @@ type Version struct {
 
 func newVersion(c *CRD, spec *apiextensionsv1.CustomResourceDefinitionVersion) *Version {
 	v := &Version{crd: c, spec: spec}
-	v.props = once(v, internalProps)
-	v.structural = once(v, compileStructural)
+	v.props = lazy(v, internalProps)
+	v.structural = lazy(v, compileStructural)
 	v.shape = sync.OnceValue(func() *shape {
 		structural, _ := v.structural()
 		return newShape(structural)
 	})
 	v.checked = sync.OnceValue(func() *shape { return compileChecked(v) })
-	v.validators = once(v, compileValidators)
-	v.fieldType = once(v, compileFieldType)
-	v.fieldManager = once(v, compileFieldManager)
+	v.validators = lazy(v, compileValidators)
+	v.fieldType = lazy(v, compileFieldType)
+	v.fieldManager = lazy(v, compileFieldManager)
 	return v
 }
 
 // once compiles a part of a version on first use.
-func once[T any](v *Version, compile func(*Version) (T, error)) func() (T, error) {
+func lazy[T any](v *Version, compile func(*Version) (T, error)) func() (T, error) {
 	return sync.OnceValues(func() (T, error) { return compile(v) })
 }
 

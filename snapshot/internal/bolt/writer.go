@@ -183,7 +183,7 @@ func (w *Writer) Append(
 		return Element{}, err
 	}
 	after := Bucket{Name: b.Name, Sequence: b.Sequence}
-	after.Root, err = w.above(l.done)
+	after.Root, err = w.branchTree(l.done)
 	return after.element(), err
 }
 
@@ -208,8 +208,8 @@ func (w *Writer) edge(db *DB, id uint64, kids []Element) ([]Element, error) {
 	}
 }
 
-// above writes the branches above kids, which must not be empty, and returns the topmost page.
-func (w *Writer) above(kids []Element) (_ uint64, err error) {
+// branchTree writes the branches above kids, which must not be empty, and returns the topmost page.
+func (w *Writer) branchTree(kids []Element) (_ uint64, err error) {
 	for len(kids) > 1 {
 		if kids, err = w.branches(kids); err != nil {
 			return 0, err
@@ -305,5 +305,5 @@ func (l *leaves) tree() (uint64, error) {
 	if err := l.flush(); err != nil {
 		return 0, err
 	}
-	return l.w.above(l.done)
+	return l.w.branchTree(l.done)
 }
