@@ -260,8 +260,8 @@ func (b *batch) hasNext(leaf int) bool {
 	return b.next < b.start[leaf+1]
 }
 
-// fill decodes the next wanted records of a leaf up to the first error. The first record reads the
-// page.
+// fill decodes the next wanted records of a leaf up to the first error. The page is read with the
+// first record.
 func (b *batch) fill(leaf int) (err error) {
 	b.found = b.found[:0]
 	if b.page == nil {

@@ -249,9 +249,9 @@ type leaves struct {
 	done  []Element // first key and page of each finished leaf
 }
 
-// leafSize is the size of a large leaf in bytes; larger pages have one page. With one page per
-// leaf, records of 2 KB would waste half of each 4 KiB page. A record has at least 35 bytes, so no
-// leaf has 65535 records.
+// leafSize is the size of a large leaf in bytes; if pages are larger, a leaf has one page. With one
+// 4 KiB page per leaf, records of 2 KB would waste half of each page. A record has at least 35
+// bytes, so no leaf has 65535 records.
 const leafSize = 32 << 10
 
 // Seq yields elems.
