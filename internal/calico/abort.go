@@ -104,9 +104,9 @@ func (a *abort) pairV1() error {
 	})
 }
 
-// made reports whether the live migration made an object. Calico 3.32.0 and 3.32.1 wrote the name
-// of the DatastoreMigration; later releases write its UID.
-func (a *abort) made(meta encoding.Meta) bool {
+// madeByMigration reports whether the live migration made an object. Calico 3.32.0 and 3.32.1 wrote
+// the name of the DatastoreMigration; later releases write its UID.
+func (a *abort) madeByMigration(meta encoding.Meta) bool {
 	mark := meta.Annotations[migratedByAnnotation]
 	return mark != "" && (mark == a.meta.UID || mark == migrationName)
 }
@@ -125,7 +125,7 @@ func (a *abort) removeV3() error {
 			return raise(finding.UnknownKey.Because("%v", badKey))
 		case err != nil:
 			return raise(transform.Unreadable(err))
-		case a.made(meta):
+		case a.madeByMigration(meta):
 			return a.remove(entry, meta, id, lock)
 		case lock && a.meta.UID != "" && meta.Annotations[lockedByAnnotation] == a.meta.UID:
 			return a.setReady(entry.Key, true, lockedByAnnotation) // existed before the live migration locked it

@@ -35,10 +35,10 @@ func v3Plurals() map[string]bool {
 	}
 }
 
-// strangers adds unusual records to the recorded cluster: from older releases, being deleted, owned
-// by v3 clients, or in conflict with existing v3 objects. It removes the v3 CRDs, since the
+// unusualRecords adds unusual records to the recorded cluster: from older releases, being deleted,
+// owned by v3 clients, or in conflict with existing v3 objects. It removes the v3 CRDs, since the
 // manifest adds them.
-func strangers(t *testing.T) (path string, o Options) {
+func unusualRecords(t *testing.T) (path string, o Options) {
 	const deleting = `"deletionTimestamp":"2026-02-02T00:00:00Z","deletionGracePeriodSeconds":0,`
 	in := newInput(t)
 	for i, r := range []v1{
@@ -82,7 +82,7 @@ func strangers(t *testing.T) (path string, o Options) {
 func TestServed(t *testing.T) {
 	t.Run("recorded", func(t *testing.T) { serve(t, recorded(t, "before.db"), Options{SetAPIGroup: true}, 63) })
 	t.Run("strangers", func(t *testing.T) {
-		path, o := strangers(t)
+		path, o := unusualRecords(t)
 		serve(t, path, o, 63+8)
 	})
 }

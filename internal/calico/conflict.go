@@ -25,10 +25,10 @@ const (
 	TakeV1          Conflicts = "take-v1" // the v3 object gets the content of the v1 record and keeps its UID
 )
 
-// meet handles a v1 record with an existing v3 object of the same name. If the specs are equal, the
-// v3 object stays, as in the live migration; other differences are reported.
-func (m *run) meet(d *draft) error {
-	id, obj, other := d.id, d.r.obj, d.id.rest().there
+// resolveExisting handles a v1 record with an existing v3 object of the same name. If the specs are
+// equal, the v3 object stays, as in the live migration; other differences are reported.
+func (m *run) resolveExisting(d *draft) error {
+	id, obj, other := d.id, d.r.obj, d.id.optional().there
 	there, format, err := encoding.DecodeObject(other.value)
 	if err != nil && !other.unreadable {
 		other.unreadable = true
@@ -58,7 +58,7 @@ func (m *run) meet(d *draft) error {
 	case TakeV1:
 		id.fate, other.replaced = replaced, true
 		m.Raise(string(id.key), differs.Decided(finding.Outcome("the v1 record takes its place ("+by+")")))
-		obj = succeed(obj, there)
+		obj = updateOf(obj, there)
 		value, err := encoding.EncodeObject(obj, format)
 		if err != nil {
 			return err
@@ -93,9 +93,9 @@ func normalize(k *kind, crd *schema.CRD, obj map[string]any) error {
 	return nil
 }
 
-// succeed returns obj as an update of there: generation and finalizers continue, and so does the
+// updateOf returns obj as an update of there: generation and finalizers continue, and so does the
 // status if obj has none.
-func succeed(obj, there map[string]any) map[string]any {
+func updateOf(obj, there map[string]any) map[string]any {
 	meta, old := objectAt(obj, "metadata"), objectAt(there, "metadata")
 	if generation, ok := old["generation"].(int64); ok {
 		meta["generation"] = generation + 1
@@ -116,7 +116,7 @@ func (m *run) reportMetadata(id *identity, obj, there map[string]any) {
 	ours, _ := metaOf(obj) // made from an ObjectMeta: cannot fail
 	theirs, err := metaOf(there)
 	if err != nil {
-		m.Raise(string(id.rest().there.key), codeMetadataDiffers.Because("metadata: %v", err))
+		m.Raise(string(id.optional().there.key), codeMetadataDiffers.Because("metadata: %v", err))
 		return
 	}
 	var differ []string
@@ -138,9 +138,8 @@ func (m *run) reportMetadata(id *identity, obj, there map[string]any) {
 		}
 	}
 	if len(differ) > 0 {
-		m.Raise(string(id.rest().there.key), codeMetadataDiffers.Because("its spec is that of %s, but not its %s: it "+
-			"stays as it is",
-			id.key, strings.Join(differ, ", ")))
+		m.Raise(string(id.optional().there.key), codeMetadataDiffers.Because("its spec is that of %s, but not its %s: "+
+			"it stays as it is", id.key, strings.Join(differ, ", ")))
 	}
 }
 

@@ -185,7 +185,7 @@ func (m *run) tiersToBe() map[string]bool {
 	}
 	tiers, _ := kinds().called("Tier")
 	for _, id := range m.table.records {
-		if id.kind == tiers && id.rest().twin == nil && id.present() {
+		if id.kind == tiers && id.optional().twin == nil && id.present() {
 			there[id.name()] = id.deleting
 		}
 	}

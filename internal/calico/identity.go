@@ -55,16 +55,16 @@ func newIdentity(k *kind, at keys.Key, key []byte) *identity {
 	return &identity{kind: k, key: key, namespaced: at.Namespace != ""}
 }
 
-// rest returns the optional fields, read-only.
-func (id *identity) rest() special {
+// optional returns the optional fields, read-only.
+func (id *identity) optional() special {
 	if id.special == nil {
 		return special{}
 	}
 	return *id.special
 }
 
-// more returns the optional fields for writing.
-func (id *identity) more() *special {
+// mutableOptional returns the optional fields for writing.
+func (id *identity) mutableOptional() *special {
 	if id.special == nil {
 		id.special = &special{}
 	}
@@ -87,10 +87,10 @@ func (id *identity) inNamespace() []byte {
 }
 
 // name returns the name of the v3 record.
-func (id *identity) name() string { return cmp.Or(id.rest().name, id.stored()) }
+func (id *identity) name() string { return cmp.Or(id.optional().name, id.stored()) }
 
 // renamed reports whether the v3 record has another name.
-func (id *identity) renamed() bool { return id.rest().name != "" }
+func (id *identity) renamed() bool { return id.optional().name != "" }
 
 // v3key returns the key of the v3 record.
 func (id *identity) v3key(k keys.Kubernetes) []byte {
@@ -129,7 +129,7 @@ func (id *identity) seen() string { return seenUID(id.uid).String() }
 // written returns the UID of the v3 record: the UID of an existing v3 object, else a new one if
 // requested, else the UID seen by clients. A record with a twin has the UID of the twin.
 func (id *identity) written() string {
-	switch s := id.rest(); {
+	switch s := id.optional(); {
 	case s.twin != nil:
 		return s.twin.written()
 	case s.there != nil && s.there.uid != "":
@@ -142,7 +142,7 @@ func (id *identity) written() string {
 
 // present reports whether a v3 record exists after the migration. Pending records count as present.
 func (id *identity) present() bool {
-	s := id.rest()
+	s := id.optional()
 	if s.twin != nil {
 		return s.twin.present()
 	}
@@ -222,7 +222,7 @@ func (t *table) sort() (shared [][]*identity) {
 	})
 	for first, i := 0, 1; i <= len(t.records); i++ {
 		if i < len(t.records) && t.records[first].compareV3(t.records[i]) == 0 {
-			t.records[i].more().twin = t.records[first]
+			t.records[i].mutableOptional().twin = t.records[first]
 			continue
 		}
 		if i-first > 1 {

@@ -187,10 +187,10 @@ func (m *run) migrateRecord(d *draft) error {
 			"not created"))
 		return nil
 	case err == nil:
-		err = m.loses(id, d.dropped)
+		err = m.checkLosses(id, d.dropped)
 	}
-	if err == nil && id.rest().there != nil {
-		err = m.meet(d)
+	if err == nil && id.optional().there != nil {
+		err = m.resolveExisting(d)
 	} else if err == nil {
 		id.fate = migrated
 		err = m.write(id, d.r.obj, d.value)
@@ -213,9 +213,9 @@ func (m *run) migrateRecord(d *draft) error {
 	return nil
 }
 
-// loses refuses a record that would lose fields visible to v1 clients or set by the migration. A
-// field unknown to the v1 CRD too is dropped and reported.
-func (m *run) loses(id *identity, dropped []string) error {
+// checkLosses refuses a record that would lose fields visible to v1 clients or set by the
+// migration. A field unknown to the v1 CRD too is dropped and reported.
+func (m *run) checkLosses(id *identity, dropped []string) error {
 	if len(dropped) == 0 {
 		return nil
 	}
@@ -223,7 +223,7 @@ func (m *run) loses(id *identity, dropped []string) error {
 	if v1 == nil || err != nil {
 		return err
 	}
-	r, err := m.take(id) // decoded again: convert changed the first copy
+	r, err := m.decodeStored(id) // decoded again: convert changed the first copy
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (m *run) checkOthers(kd *kind, records []*identity) error {
 		}
 	}
 	for _, id := range slices.Concat(records, m.table.lost) {
-		if id.kind != kd || id.fate != skipped || id.rest().there != nil || id.rest().twin != nil {
+		if id.kind != kd || id.fate != skipped || id.optional().there != nil || id.optional().twin != nil {
 			continue
 		}
 		obj, _, err := m.read(id.key) // nil if undecodable, as already reported

@@ -172,7 +172,7 @@ func (o *owners) typeOf(gk schema.GroupKind) (*inspect.Type, error) {
 
 // absence says why a record has no v3 record.
 func (id *identity) absence() string {
-	if twin := id.rest().twin; twin != nil {
+	if twin := id.optional().twin; twin != nil {
 		return twin.absence()
 	}
 	if id.fate == gone {

@@ -77,22 +77,22 @@ func (id *identity) decode(value []byte) (*record, error) {
 // identify completes the identity of a v1 record.
 func (s *scanned) identify() error {
 	if uid, m, spec, sure := s.glance(); sure {
-		return s.become(uid, m, spec)
+		return s.setIdentity(uid, m, spec)
 	}
 	r, err := readRecord(s.id.kind, s.key, s.value)
 	if err != nil {
 		return err
 	}
-	return s.become(r.uid, r.meta, r.spec)
+	return s.setIdentity(r.uid, r.meta, r.spec)
 }
 
-func (s *scanned) become(uid uuid.UUID, m metadata, spec map[string]any) error {
+func (s *scanned) setIdentity(uid uuid.UUID, m metadata, spec map[string]any) error {
 	name, notes, err := v3Name(s.id.kind, s.key.Name, m, spec)
 	if err != nil {
 		return err
 	}
 	if name != s.key.Name {
-		s.id.more().name = name
+		s.id.mutableOptional().name = name
 	}
 	at, _ := m.deletion()
 	s.notes, s.id.uid, s.id.deleting = notes, uid, at != nil

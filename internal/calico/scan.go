@@ -20,7 +20,7 @@ func (m *run) scan() error {
 	}
 	err := stream.Each(m.crds.scanV1(), func(s **scanned) error {
 		if *s != nil {
-			m.note(*s)
+			m.addScanned(*s)
 		}
 		return nil
 	})
@@ -33,7 +33,7 @@ func (m *run) scan() error {
 			return err
 		}
 		for _, id := range m.table.records {
-			id.more().minted = mintUID(digest, id.v3key(m.keys))
+			id.mutableOptional().minted = mintUID(digest, id.v3key(m.keys))
 		}
 	}
 	for _, group := range m.table.sort() {
@@ -93,14 +93,14 @@ func (s *crdSet) scanV1() iter.Seq2[**scanned, error] {
 	})
 }
 
-// note adds a v1 record to the table.
-func (m *run) note(r *scanned) {
+// addScanned adds a v1 record to the table.
+func (m *run) addScanned(r *scanned) {
 	for _, n := range r.notes {
 		m.Raise(string(r.id.key), n)
 	}
 	if r.err == nil {
 		if there := m.table.objects[string(r.id.v3key(m.keys))]; there != nil {
-			r.id.more().there = there
+			r.id.mutableOptional().there = there
 		}
 		r.err = m.table.add(r.id)
 	}
@@ -115,9 +115,9 @@ func (m *run) note(r *scanned) {
 // collide skips all but the first of the records with the same v3 name. If that is allowed, the
 // first record is migrated.
 func (m *run) collide(group []*identity) error {
-	first, err := m.take(group[0])
+	first, err := m.decodeStored(group[0])
 	for _, id := range group[1:] {
-		r, err2 := m.take(id)
+		r, err2 := m.decodeStored(id)
 		if err := cmp.Or(err, err2); err != nil {
 			return err
 		}
@@ -134,8 +134,8 @@ func (m *run) collide(group []*identity) error {
 	return nil
 }
 
-// take returns the decoded record, owned by the caller.
-func (s *store) take(id *identity) (*record, error) {
+// decodeStored returns the decoded record, owned by the caller.
+func (s *store) decodeStored(id *identity) (*record, error) {
 	entry, err := s.stored(id)
 	if err != nil {
 		return nil, err

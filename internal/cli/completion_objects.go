@@ -49,8 +49,8 @@ func typedPath(word string) string {
 	return os.ExpandEnv(strings.NewReplacer(`\`, "", `"`, "", "'", "").Replace(word))
 }
 
-// sifting returns a reader with the keys of one type.
-func sifting(ctx context.Context, s *snapshot.Snapshot, t *inspect.Type) *inspect.Reader {
+// readerOfType returns a reader with the keys of one type.
+func readerOfType(ctx context.Context, s *snapshot.Snapshot, t *inspect.Type) *inspect.Reader {
 	r := inspect.NewReader(s, nil)
 	inspect.Sift(ctx, r, []*inspect.Type{t}, nil)
 	return r
@@ -81,7 +81,7 @@ func typeOf(ctx context.Context, s *snapshot.Snapshot, kind string) *inspect.Typ
 
 // definedTypes returns the built-in types and those of CustomResourceDefinitions.
 func definedTypes(ctx context.Context, s *snapshot.Snapshot) (*inspect.Types, error) {
-	return sifting(ctx, s, &inspect.Type{Resource: keys.DefinitionType()}).Defined(ctx)
+	return readerOfType(ctx, s, &inspect.Type{Resource: keys.DefinitionType()}).Defined(ctx)
 }
 
 // objectNames returns the names of the objects of a type.
@@ -90,7 +90,7 @@ func objectNames(ctx context.Context, s *snapshot.Snapshot, t *inspect.Type, in 
 	if in.all || !t.Namespaced {
 		selection.Namespace = ""
 	}
-	for e, err := range sifting(ctx, s, t).Entries(ctx, t, selection) {
+	for e, err := range readerOfType(ctx, s, t).Entries(ctx, t, selection) {
 		if err != nil {
 			return names
 		}

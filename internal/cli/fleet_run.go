@@ -72,9 +72,9 @@ func runFleetRun(c *cli.Context) error {
 		if err := t.Check(c.Context); err != nil {
 			return forJob(err)
 		}
-		outcome, err = t.Run(c.Context, func(words []string) error { return execute(c, words) }, lasts)
+		outcome, err = t.Run(c.Context, func(words []string) error { return execute(c, words) }, sameOnRetry)
 	}
-	return told(c, t, outcome, done, err)
+	return taskStatus(c, t, outcome, done, err)
 }
 
 // execute runs a command line of this program.
@@ -88,8 +88,8 @@ func execute(c *cli.Context, words []string) error {
 	return err
 }
 
-// told returns the status of a task and prints its outcome in one line.
-func told(c *cli.Context, t *fleet.Task, outcome transform.Outcome, done bool, err error) error {
+// taskStatus returns the status of a task and prints its outcome in one line.
+func taskStatus(c *cli.Context, t *fleet.Task, outcome transform.Outcome, done bool, err error) error {
 	if err != nil && (errors.Is(err, context.Canceled) || statusOf(err) == exitUsage) {
 		return err
 	}
@@ -132,18 +132,18 @@ func forJob(err error) error {
 	f := &failure{}
 	errors.As(err, &f)
 	status := exitFailed
-	if f.status == exitRefused || lasting(err) {
+	if f.status == exitRefused || isPermanent(err) {
 		status = exitRefused
 	}
 	return &failure{status, err, f.hint}
 }
 
-// lasts reports whether an outcome would be the same on retry.
-func lasts(outcome transform.Outcome, err error) bool {
-	return outcome != transform.Failed || lasting(err) && !errors.Is(err, fs.ErrExist)
+// sameOnRetry reports whether an outcome would be the same on retry.
+func sameOnRetry(outcome transform.Outcome, err error) bool {
+	return outcome != transform.Failed || isPermanent(err) && !errors.Is(err, fs.ErrExist)
 }
 
-// lasting reports whether an error concerns the content of a file or the command line.
-func lasting(err error) bool {
+// isPermanent reports whether an error concerns the content of a file or the command line.
+func isPermanent(err error) bool {
 	return finding.Lasting(err) || errors.Is(err, fs.ErrExist)
 }

@@ -39,19 +39,19 @@ func TestTwoPods(t *testing.T) {
 				outcome, task.Snapshot.ETag)
 			require.NoError(t, os.WriteFile(task.Last, []byte(report), 0o600))
 		}
-		require.Equal(t, want, finish(told(c, task, transform.Failed, false, exists), io.Discard), outcome)
+		require.Equal(t, want, finish(taskStatus(c, task, transform.Failed, false, exists), io.Discard), outcome)
 		// the report exists despite the error
 		uncertain := fmt.Errorf("report: %w; the run: refused", s3.ErrUncertain)
 		if outcome == "" {
 			want = exitFailed
 		}
-		require.Equal(t, want, finish(told(c, task, "", false, uncertain), io.Discard), outcome)
+		require.Equal(t, want, finish(taskStatus(c, task, "", false, uncertain), io.Discard), outcome)
 		require.NoError(t, os.RemoveAll(task.Last))
 	}
 }
 
 // TestLasting: an object that is too large stays too large on retry.
 func TestLasting(t *testing.T) {
-	require.True(t, lasting(fmt.Errorf("x: %w", s3.ErrTooLarge)))
-	require.False(t, lasting(s3.ErrBroken))
+	require.True(t, isPermanent(fmt.Errorf("x: %w", s3.ErrTooLarge)))
+	require.False(t, isPermanent(s3.ErrBroken))
 }

@@ -101,7 +101,7 @@ func readInvocation(line, recorded string) (i invocation) {
 		_, _ = fmt.Sscanf(recorded[at:], "exit %d", &i.exit)
 		recorded = recorded[:at]
 	}
-	i.text = settled(line, regexp.MustCompile(`(?m)^2> .*\n?`).ReplaceAllString(recorded, ""))
+	i.text = normalized(line, regexp.MustCompile(`(?m)^2> .*\n?`).ReplaceAllString(recorded, ""))
 	return i
 }
 
@@ -112,12 +112,12 @@ func invoke(db, line string) invocation {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\\\n"
 	}
-	return invocation{settled(line, text), stderr, status}
+	return invocation{normalized(line, text), stderr, status}
 }
 
-// settled returns a table without ages, or the content of a document, without the input added by
+// normalized returns a table without ages, or the content of a document, without the input added by
 // "get".
-func settled(line, text string) string {
+func normalized(line, text string) string {
 	duration, blanks := regexp.MustCompile(`\b(?:[0-9]+[smhdy])+\b`), regexp.MustCompile(` +`)
 	list := map[string]any{}
 	switch {

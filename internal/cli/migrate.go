@@ -181,11 +181,11 @@ func (m migration) run(c *cli.Context) error {
 	if err != nil && statusOf(err) == exitUsage || errors.Is(err, s3.ErrUncertain) {
 		return err // a report would say that nothing was written
 	}
-	return m.tell(c, file, report, err)
+	return m.reportRun(c, file, report, err)
 }
 
-// tell writes and prints the report of a run that ended with err, and returns its status.
-func (m migration) tell(c *cli.Context, file *reportFile, report *transform.Report, err error) error {
+// reportRun writes and prints the report of a run that ended with err, and returns its status.
+func (m migration) reportRun(c *cli.Context, file *reportFile, report *transform.Report, err error) error {
 	by := tool()
 	report.Tool = &by
 	err = m.verdict(report, err)

@@ -100,7 +100,7 @@ func (r *running) open(ctx context.Context, o *opened) error {
 	}
 	r.listeners = append(r.listeners, l)
 	path := o.Snapshot().Path()
-	e := serve.Endpoint{Name: r.name(path), Address: reached(l), Credentials: &serve.Credentials{}}
+	e := serve.Endpoint{Name: r.name(path), Address: clientAddress(l), Credentials: &serve.Credentials{}}
 	cfg := serve.Config{Address: e.Address, Secrets: r.c.Bool("show-secrets"), Report: func(line string) {
 		fmt.Fprintf(r.c.App.ErrWriter, "%s: %s\n", render.Printable(path), render.Printable(line))
 	}}
@@ -127,7 +127,7 @@ func (r *running) open(ctx context.Context, o *opened) error {
 		return err
 	}
 	r.servers, r.endpoints = append(r.servers, server), append(r.endpoints, e)
-	r.lines = append(r.lines, fmt.Sprintf("%s at revision %d: %s", render.Printable(path), revision, r.where(e)))
+	r.lines = append(r.lines, fmt.Sprintf("%s at revision %d: %s", render.Printable(path), revision, r.endpointText(e)))
 	return nil
 }
 
@@ -166,8 +166,8 @@ func (r *running) listenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// reached returns the address of a listener for clients on this machine.
-func reached(l net.Listener) string {
+// clientAddress returns the address of a listener for clients on this machine.
+func clientAddress(l net.Listener) string {
 	tcp, is := l.Addr().(*net.TCPAddr)
 	if is && tcp.IP.IsUnspecified() {
 		return net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
@@ -187,8 +187,8 @@ func (r *running) name(path string) string {
 	return name
 }
 
-// where describes how to reach a server.
-func (r *running) where(e serve.Endpoint) string {
+// endpointText describes how to reach a server.
+func (r *running) endpointText(e serve.Endpoint) string {
 	if r.c.IsSet("unix") {
 		return "unix://" + render.Printable(e.Address)
 	}

@@ -24,15 +24,15 @@ func noCommand(c *cli.Context) error {
 		return usagef(path, "which command?")
 	}
 	err := usagef(path, "unknown command %q", name)
-	if hint := elsewhere(c, path); hint != "" {
+	if hint := hintElsewhere(c, path); hint != "" {
 		return &failure{exitUsage, err, hint}
 	}
 	err = &failure{exitUsage, err, fmt.Sprintf("%q lists the commands", c.Command.HelpName+" --help")}
 	return suggest(err, name, stream.Mapped(c.Command.Subcommands, func(c *cli.Command) string { return c.Name }))
 }
 
-// elsewhere returns the hint for words known to another tool, group or argument of a command.
-func elsewhere(c *cli.Context, path string) string {
+// hintElsewhere returns the hint for words known to another tool, group or argument of a command.
+func hintElsewhere(c *cli.Context, path string) string {
 	commands, words := c.App.Commands, c.Args().Slice()
 	word := words[0]
 	has := func(c *cli.Command) bool { return c.Name == word }
@@ -83,8 +83,8 @@ func elsewhere(c *cli.Context, path string) string {
 // viaKubectl is the hint about features of kubectl missing in "get".
 const viaKubectl = "kubectl has it: etcdshift kubectl SNAPSHOT get ..."
 
-// gone maps flags of earlier versions to their replacement.
-func gone() map[string]string {
+// removedFlags maps flags of earlier versions to their replacement.
+func removedFlags() map[string]string {
 	return map[string]string{
 		"sign --new-key": "minisign makes keys: minisign -G -p backup.pub -s backup.key",
 		"get --export":   "export prints what can be applied: etcdshift export SNAPSHOT TYPE/NAME",
@@ -98,7 +98,7 @@ func unknownFlag(path, word string, command *cli.Command) error {
 		err = &failure{exitUsage, err, fmt.Sprintf("the flags of kubectl stand after SNAPSHOT; %q shows the others",
 			"etcdshift "+path+" --help")}
 	}
-	if hint := gone()[path+" --"+nameOf(word)]; hint != "" {
+	if hint := removedFlags()[path+" --"+nameOf(word)]; hint != "" {
 		return &failure{exitUsage, err, hint}
 	}
 	if path == "get" && slices.Contains([]string{"chunk-size", "raw", "filename", "f", "subresource", "server-print"},

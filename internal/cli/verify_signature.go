@@ -62,7 +62,7 @@ func checkSignature(c *cli.Context, v *verification) (wrong error, err error) {
 	path := cmp.Or(c.String("signature"), v.Path+signatureEnding)
 	s, err := signature.ReadFile(c.Context, path)
 	if err != nil {
-		return nil, unsigned(v.Path, err)
+		return nil, signatureError(v.Path, err)
 	}
 	reading := progress(c).Phase("checking the signature of " + v.Path)
 	v.file, err = signature.Read(c.Context, v.Path)
@@ -78,8 +78,8 @@ func checkSignature(c *cli.Context, v *verification) (wrong error, err error) {
 	return wrong, nil
 }
 
-// unsigned returns the error of an unreadable signature, with a hint.
-func unsigned(path string, err error) error {
+// signatureError returns the error of an unreadable signature, with a hint.
+func signatureError(path string, err error) error {
 	hint := ""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -44,7 +44,7 @@ func newConditions(ctx context.Context, hook *admissionv1.MutatingWebhook, budge
 	compiler, options := cel.NewCompiler(bounded.Environment()), cel.OptionalVariableDeclarations{HasAuthorizer: true}
 	for i, m := range hook.MatchConditions {
 		accessors = append(accessors, (*matchconditions.MatchCondition)(&hook.MatchConditions[i]))
-		is, err := always(ctx, budget, compiler.CompileCELExpression(accessors[i], options,
+		is, err := constantResult(ctx, budget, compiler.CompileCELExpression(accessors[i], options,
 			environment.StoredExpressions))
 		if c.never = c.never || is == types.False; err != nil {
 			c.faulty += fmt.Sprintf("; its match condition %q cannot be evaluated: %s", m.Name,
@@ -57,9 +57,9 @@ func newConditions(ctx context.Context, hook *admissionv1.MutatingWebhook, budge
 	return c
 }
 
-// always returns the constant value or error of an expression, nil if the result depends on the
-// request: the expression uses a variable.
-func always(ctx context.Context, budget *bounded.Budget, compiled cel.CompilationResult) (ref.Val, error) {
+// constantResult returns the constant value or error of an expression, nil if the result depends on
+// the request: the expression uses a variable.
+func constantResult(ctx context.Context, budget *bounded.Budget, compiled cel.CompilationResult) (ref.Val, error) {
 	if compiled.Error != nil {
 		return nil, compiled.Error
 	}
@@ -149,8 +149,8 @@ func (n *need) user() user.Info {
 	return &user.DefaultInfo{Name: name, Groups: groups}
 }
 
-// made returns an object missing in the file.
-func (n *need) made(name string, set labels.Set) map[string]any {
+// newObject returns an object missing in the file.
+func (n *need) newObject(name string, set labels.Set) map[string]any {
 	u := unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(gvr.GroupVersionKind{Group: n.group, Version: "v1", Kind: n.kind})
 	u.SetName(name)

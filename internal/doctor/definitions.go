@@ -179,7 +179,7 @@ func checkStoredVersions(d *doctor, at folder, def *definition) {
 		case !ours:
 			_, kind, _ := strings.Cut(stored, " ")
 			d.raiseMany(*c, finding.Undecodable, "object", "%s in the folder of %s %s of kind %s", plain(at.resource),
-				are(c.objects), kind)
+				isOrAre(c.objects), kind)
 		}
 	}
 	for i, version := range def.StoredVersions {
@@ -190,7 +190,7 @@ func checkStoredVersions(d *doctor, at folder, def *definition) {
 		case is && version != def.StorageVersion:
 			d.raise(def.entry.Key, codeListNeeded, "status.storedVersions[%d] is %q, at which %s %s stored: an "+
 				"update that drops it is refused", i, version,
-				phrase.Count(there[version], "object"), are(there[version]))
+				phrase.Count(there[version], "object"), isOrAre(there[version]))
 		case !is && !unread && version != def.StorageVersion:
 			d.raise(def.entry.Key, codeListExtra, "status.storedVersions has %q, at which nothing is stored", version)
 		}
@@ -199,7 +199,7 @@ func checkStoredVersions(d *doctor, at folder, def *definition) {
 		if !slices.Contains(def.StoredVersions, version) {
 			d.raise(def.entry.Key, codeListLacks, "status.storedVersions lacks %q, at which %s %s stored: nothing "+
 				"keeps the version from being removed",
-				version, phrase.Count(n, "object"), are(n))
+				version, phrase.Count(n, "object"), isOrAre(n))
 		}
 	}
 }
@@ -240,7 +240,7 @@ func checkConversion(d *doctor) error {
 		if waiting.objects > 0 {
 			d.raiseMany(waiting, codeConversionNeeded, "object",
 				"%s %s not at the storage version %s; lists of %s fail until the webhook, Service %s, answers",
-				are(waiting.objects), def.StorageVersion, plain(at.resource), name)
+				isOrAre(waiting.objects), def.StorageVersion, plain(at.resource), name)
 		} else if len(def.Served) > 1 || len(def.Served) == 1 && def.Served[0] != def.StorageVersion {
 			d.raise(def.entry.Key, codeConversion, "Service %s converts %s between %s", name, plain(at.resource),
 				list(def.Served))

@@ -26,8 +26,8 @@ var (
 	codeDeleting             = finding.Lookup("deleting")
 )
 
-// leaving records a terminating object. Namespaces and definitions have their own codes.
-func (d *index) leaving(o stored, p *place) {
+// keepTerminating records a terminating object. Namespaces and definitions have their own codes.
+func (d *index) keepTerminating(o stored, p *place) {
 	if p.name != "namespaces" && o.Resource != keys.DefinitionType() {
 		d.kept[deleting] = append(d.kept[deleting], o)
 	}

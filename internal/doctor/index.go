@@ -174,7 +174,7 @@ func (d *doctor) keep(key keys.Key, p *place, e *inspect.Entry, l *look) {
 		for _, finalizer := range meta.Finalizers {
 			d.held.add(hold{space{key.Prefix, key.Namespace}, key.Resource, finalizer}, e.Key)
 		}
-		d.leaving(stored{key, e}, p)
+		d.keepTerminating(stored{key, e}, p)
 	}
 	o, keep := stored{key, e}, false
 	switch p.name {
@@ -287,7 +287,7 @@ func few(words []string, most int, noun string) string {
 // list joins words for people.
 func list(words []string) string { return cmp.Or(strings.Join(words, ", "), "none") }
 
-func are(n int) string {
+func isOrAre(n int) string {
 	if n == 1 {
 		return "is"
 	}

@@ -156,7 +156,7 @@ func selects(
 	if looked > 0 && (n.operation != create || n.resource == "pods") { // new Pods are like the existing ones
 		return false, nil
 	}
-	return ofObject.Matches(n.labels) && conditions.match(d.ctx, n, n.made("new", n.labels)), nil
+	return ofObject.Matches(n.labels) && conditions.match(d.ctx, n, n.newObject("new", n.labels)), nil
 }
 
 // mostLooks is the number of objects tested with match conditions; further objects count as
@@ -169,7 +169,7 @@ func selectsNamespace(
 ) bool {
 	for _, name := range ownNamespaces() {
 		set := labels.Merge(d.namespaces[space{prefix, name}], labels.Set{corev1.LabelMetadataName: name})
-		if inSpace.Matches(set) && ofObject.Matches(set) && conditions.match(d.ctx, n, n.made(name, set)) {
+		if inSpace.Matches(set) && ofObject.Matches(set) && conditions.match(d.ctx, n, n.newObject(name, set)) {
 			return true
 		}
 	}

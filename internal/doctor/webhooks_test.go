@@ -22,7 +22,8 @@ func TestConditionsTakeLittleMemory(t *testing.T) {
 			MatchConditions: []admissionv1.MatchCondition{{Name: "huge", Expression: huge}}}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		require.True(t, newConditions(t.Context(), hook, &bounded.Budget{}).match(t.Context(), n, n.made(name, nil)))
+		c := newConditions(t.Context(), hook, &bounded.Budget{})
+		require.True(t, c.match(t.Context(), n, n.newObject(name, nil)))
 		runtime.ReadMemStats(&after)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100<<20), text)
 	}
@@ -38,7 +39,7 @@ func TestConditionsHaveABudget(t *testing.T) {
 	c := newConditions(t.Context(), hook, budget)
 	for range 20 {
 		n := &need{resource: "pods", kind: "Pod", operation: update}
-		if c.match(t.Context(), n, n.made("x", nil)) {
+		if c.match(t.Context(), n, n.newObject("x", nil)) {
 			matched++
 		}
 	}
