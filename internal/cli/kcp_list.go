@@ -182,7 +182,7 @@ type listCluster struct {
 	Phase         string         `json:"phase"`
 	Keys          int            `json:"keys"`        // live records
 	Bytes         int64          `json:"bytes"`       // of whole keys and stored values
-	Owner         *kcp.Owner     `json:"owner"`       // the Workspace it belongs to; null where there is none
+	Owner         *kcp.Owner     `json:"owner"`       // the Workspace it belongs to; null if there is none
 	System        bool           `json:"system"`      // a part of kcp that each shard has
 	Inactive      bool           `json:"inactive"`    // fenced off (core.kcp.io/inactive)
 	Migrating     string         `json:"migrating"`   // name of the migration

@@ -143,7 +143,7 @@ func (n *node) addFields(is reflect.Type, sources *sources, required bool) {
 			of.Description = strings.Trim(sources.comment(is, f)+"; "+sources.values(f.Type), "; ")
 			optional := options == "omitempty" || options == "omitzero"
 			if nullable := f.Type.Kind() == reflect.Pointer && !optional; nullable ||
-				strings.Contains(of.Description, "null where") {
+				strings.Contains(of.Description, "null if") {
 				of.Null = true
 			}
 			n.add(name, of, required && !optional)
