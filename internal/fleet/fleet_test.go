@@ -80,7 +80,7 @@ func TestPrefix(t *testing.T) {
 		"s3://bkt/etcd/c1/a.db.gz": true, "s3://bkt/etcd/c1/a/.x/b.db": false, "s3://bkt/etcd/c1/a/x.json": false,
 		"s3://bkt/etcd/c1/a.db.fleet-x.db": false,
 	} {
-		got, err := Choice{Name: "x"}.takes(file{Snapshot: Snapshot{Path: path, Bytes: 1}, regular: true},
+		got, err := Choice{Name: "x"}.selects(file{Snapshot: Snapshot{Path: path, Bytes: 1}, regular: true},
 			"s3://bkt/etcd/c1/a", &LeftOut{})
 		require.NoError(t, err)
 		require.Equal(t, takes, got, path)
@@ -95,7 +95,7 @@ func TestPrefix(t *testing.T) {
 		{"s3://bkt/.b", "s3://bkt/.b/.a.db", false},
 		{"s3://bkt/.b", "s3://bkt/.bc/a.db", false}, {"s3://bkt", "s3://bkt/.a.db", false},
 	} {
-		got, err := Choice{Name: "x"}.takes(file{Snapshot: Snapshot{Path: one.path, Bytes: 1}, regular: true},
+		got, err := Choice{Name: "x"}.selects(file{Snapshot: Snapshot{Path: one.path, Bytes: 1}, regular: true},
 			one.place, &LeftOut{})
 		require.NoError(t, err)
 		require.Equal(t, one.takes, got, one)
@@ -105,7 +105,7 @@ func TestPrefix(t *testing.T) {
 		for _, path := range paths {
 			f.Snapshots = append(f.Snapshots, Snapshot{Path: path})
 		}
-		return f.beside()
+		return f.outsideFolder()
 	}
 	require.Equal(t, "s3://bkt/etcd-old/a", beside("s3://bkt/etcd", "s3://bkt/etcd-old/a", "s3://bkt/etcd/a"))
 	require.Empty(t, beside("s3://bkt/etcd/", "s3://bkt/etcd/a", "s3://bkt/etcd/b/a"))

@@ -33,7 +33,7 @@ func List(ctx context.Context, place string, choice Choice, tool transform.Tool)
 		if err != nil {
 			return nil, err
 		}
-		takes, err := choice.takes(one, f.Place, &f.LeftOut)
+		takes, err := choice.selects(one, f.Place, &f.LeftOut)
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func List(ctx context.Context, place string, choice Choice, tool transform.Tool)
 		func(a, b file) int { return cmp.Compare(a.Path, b.Path) }) {
 		f.Snapshots = append(f.Snapshots, one.Snapshot)
 	}
-	if path := f.beside(); path != "" {
+	if path := f.outsideFolder(); path != "" {
 		choice.warn(fmt.Sprintf("%s begins %s too; for the folder alone end it with a slash", f.Place, path))
 	}
 	if err := f.check(); err != nil { // "fleet run" would refuse the list
@@ -72,9 +72,9 @@ func List(ctx context.Context, place string, choice Choice, tool transform.Tool)
 	return f, nil
 }
 
-// beside returns a snapshot outside the folder named by a bucket place if the folder has others, or
-// "". For example, the place "s3://b/etcd" includes snapshots of "etcd-old".
-func (f *Fleet) beside() string {
+// outsideFolder returns a snapshot outside the folder named by a bucket place if the folder has
+// others, or "". For example, the place "s3://b/etcd" includes snapshots of "etcd-old".
+func (f *Fleet) outsideFolder() string {
 	inside := func(s Snapshot) bool { _, is := below(f.Place, s.Path); return is }
 	i := slices.IndexFunc(f.Snapshots, func(s Snapshot) bool { return !inside(s) })
 	if !s3.Is(f.Place) || i < 0 || !slices.ContainsFunc(f.Snapshots, inside) {
@@ -83,10 +83,10 @@ func (f *Fleet) beside() string {
 	return f.Snapshots[i].Path
 }
 
-// takes reports whether a file is a snapshot of the fleet, and otherwise counts the reason. Hidden
-// folders have no snapshots: k3s keeps metadata in .metadata/. A bucket place may end within a
-// name.
-func (c Choice) takes(one file, place string, left *LeftOut) (bool, error) {
+// selects reports whether a file is a snapshot of the fleet, and otherwise counts the reason.
+// Hidden folders have no snapshots: k3s keeps metadata in .metadata/. A bucket place may end within
+// a name.
+func (c Choice) selects(one file, place string, left *LeftOut) (bool, error) {
 	_, name := folderOf(one.Path)
 	rest, inside := below(place, one.Path)
 	if !inside {

@@ -54,16 +54,16 @@ type found struct {
 func (t *Task) readReport(ctx context.Context, path string) (*found, error) {
 	r, err := readReport(ctx, t.files, path)
 	if err == nil {
-		err = r.about(t.Snapshot)
+		err = r.checkInput(t.Snapshot)
 	}
 	if err == nil {
-		err = r.kept(ctx, t.files, t.results)
+		err = r.checkOutput(ctx, t.files, t.results)
 	}
 	return r, err
 }
 
-// about returns an error if a report concerns another snapshot.
-func (r *found) about(s Snapshot) error {
+// checkInput returns an error if a report concerns another snapshot.
+func (r *found) checkInput(s Snapshot) error {
 	switch {
 	case r.Input.Path != s.Path:
 		return fmt.Errorf("%w: %.300q, the list has %q", ErrOtherInput, r.Input.Path, s.Path)
@@ -73,8 +73,8 @@ func (r *found) about(s Snapshot) error {
 	return nil
 }
 
-// kept returns ErrLost if a report's output is a result that is missing or has another size.
-func (r *found) kept(ctx context.Context, in files, results string) error {
+// checkOutput returns ErrLost if a report's output is a result that is missing or has another size.
+func (r *found) checkOutput(ctx context.Context, in files, results string) error {
 	if r.Output == nil || !strings.HasPrefix(r.Output.Path, results) {
 		return nil
 	}

@@ -18,7 +18,7 @@ func TestHostileReports(t *testing.T) {
 	with := func(field string) string { return "{" + field + "," + good[1:] }
 	r, err := parseReport(strings.NewReader(with(`"uids":[` + strings.Repeat(`{"name":["x",1,null]},`, 1e5) + `{}]`)))
 	require.NoError(t, err)
-	require.NoError(t, r.about(s))
+	require.NoError(t, r.checkInput(s))
 	for _, text := range []string{
 		"", "[]", "null", "7", good + "x", good + good, good[:len(good)-1],
 		`{"apiVersion":"etcdshift/v1","kind":"Report","outcome":"odd"}`,

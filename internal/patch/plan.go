@@ -44,7 +44,7 @@ func (p *patch) Plan(ctx context.Context, v *transform.View) error {
 			continue
 		}
 		o := one.Object
-		staged, refused, err := p.one(ctx, v, o)
+		staged, refused, err := p.patchObject(ctx, v, o)
 		if err != nil {
 			return err
 		}
@@ -70,8 +70,10 @@ func (p *patch) Plan(ctx context.Context, v *transform.View) error {
 	return p.freed.Report(ctx)
 }
 
-// one stages the patch of one object. refused is true after a finding.
-func (p *patch) one(ctx context.Context, v *transform.View, o *inspect.Object) (staged, refused bool, err error) {
+// patchObject stages the patch of one object. refused is true after a finding.
+func (p *patch) patchObject(
+	ctx context.Context, v *transform.View, o *inspect.Object,
+) (staged, refused bool, err error) {
 	content, why := p.patched(ctx, o)
 	if why != nil {
 		v.Raise(string(o.Key), why)

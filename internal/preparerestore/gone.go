@@ -387,7 +387,7 @@ func dropSilent(r *run, _ keys.Key, e *transform.Entry) error {
 	if o == nil {
 		return nil
 	}
-	if err := r.save(e.Key, whole(o), nil); err != nil {
+	if err := r.save(e.Key, storedContent(o), nil); err != nil {
 		return err
 	}
 	return r.drop(e)

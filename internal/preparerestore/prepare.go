@@ -184,7 +184,7 @@ func (r *run) putSaved(o *inspect.Object, content map[string]any) error {
 		return err
 	}
 	was, is := changed(o.Content, content)
-	return r.save(o.Key, identified(was, o.Content), is)
+	return r.save(o.Key, withIdentity(was, o.Content), is)
 }
 
 // object decodes an entry of a resource, or returns nil for an unreadable value (reported).
@@ -250,8 +250,8 @@ func (r *run) byHand() error {
 	slices.SortStableFunc(all, func(a, b *tied) int {
 		return slices.Index(machines.Codes(), a.code) - slices.Index(machines.Codes(), b.code)
 	})
-	r.before(encrypted)
-	r.mend(all)
+	r.addFirstSteps(encrypted)
+	r.addRemedies(all)
 	r.view.Report().AddStepBefore("in the restore commands, replace the names and addresses of the old members by " +
 		"those of the new machines: " +
 		"--name, --initial-cluster and --initial-advertise-peer-urls")
@@ -263,8 +263,8 @@ func (r *run) byHand() error {
 	return nil
 }
 
-// before adds the first manual steps.
-func (r *run) before(encrypted bool) {
+// addFirstSteps adds the first manual steps.
+func (r *run) addFirstSteps(encrypted bool) {
 	add := r.view.Report().AddStepBefore
 	if !r.isolated {
 		add("stop the old cluster, and keep it off: two clusters would act on the same volumes, load balancers " +
@@ -277,9 +277,9 @@ func (r *run) before(encrypted bool) {
 	}
 }
 
-// mend adds a manual step for each code. Ranges, keys and certificates are needed before the
+// addRemedies adds a manual step for each code. Ranges, keys and certificates are needed before the
 // restore.
-func (r *run) mend(all []*tied) {
+func (r *run) addRemedies(all []*tied) {
 	var found []string // objects of one code
 	for i, t := range all {
 		such := ", "

@@ -81,7 +81,7 @@ func (u *undo) Plan(ctx context.Context, v *transform.View) error {
 			section.Prepared = append(section.Prepared, Step{Step: c.Step, Reason: "put back as it was"})
 			counts = byName(section.Prepared)
 		}
-		done, err := u.one(ctx, v, types, c)
+		done, err := u.revert(ctx, v, types, c)
 		if err != nil {
 			return err
 		}
@@ -118,8 +118,8 @@ func byName(steps []Step) map[string]*Step {
 	return by
 }
 
-// one reverts one change, or raises a finding.
-func (u *undo) one(ctx context.Context, v *transform.View, types *inspect.Types, c Change) (done bool, err error) {
+// revert reverts one change, or raises a finding.
+func (u *undo) revert(ctx context.Context, v *transform.View, types *inspect.Types, c Change) (done bool, err error) {
 	var was, is map[string]any
 	if err := utiljson.Unmarshal(u.saved[c.Key], &was); err != nil || was == nil {
 		v.Raise(c.Key, codeChangedSince.Because("the report has nothing saved of it"))
@@ -198,8 +198,8 @@ func uidOf(content map[string]any) string {
 	return uid
 }
 
-// whole returns the stored content of an object.
-func whole(o *inspect.Object) map[string]any {
+// storedContent returns the stored content of an object.
+func storedContent(o *inspect.Object) map[string]any {
 	content := runtime.DeepCopyJSON(o.Content)
 	if meta, is := content["metadata"].(map[string]any); is {
 		delete(meta, "resourceVersion")
@@ -224,7 +224,7 @@ func changed(before, after map[string]any) (was, is map[string]any) {
 			if w, i := changed(bm, am); len(i) > 0 {
 				was[field], is[field] = w, i
 			}
-		case alike(b, a):
+		case sameNames(b, a):
 			if w, i := changedElements(b, a); len(i) > 0 {
 				was[field], is[field] = w, i
 			}
@@ -248,8 +248,8 @@ func changedElements(before, after any) (was, is []any) {
 	return was, is
 }
 
-// alike reports whether the elements of two lists have the same names in the same order.
-func alike(a, b any) bool {
+// sameNames reports whether the elements of two lists have the same names in the same order.
+func sameNames(a, b any) bool {
 	first, are := namesOf(a)
 	second, too := namesOf(b)
 	return are && too && slices.Equal(first, second)
@@ -290,8 +290,8 @@ func named(value any) map[string]map[string]any {
 	return by
 }
 
-// identified adds the identity of an object to its fields.
-func identified(fields, of map[string]any) map[string]any {
+// withIdentity adds the identity of an object to its fields.
+func withIdentity(fields, of map[string]any) map[string]any {
 	out := maps.Clone(fields)
 	out["apiVersion"], out["kind"] = of["apiVersion"], of["kind"]
 	meta, _ := out["metadata"].(map[string]any)
@@ -332,7 +332,7 @@ func putBackField(current map[string]any, field string, was, is any) (other stri
 		if len(content) == 0 { // created by the run for its fields
 			delete(current, field)
 		}
-	case alike(was, is):
+	case sameNames(was, is):
 		return putBackElements(current[field], field, was, is)
 	case !reflect.DeepEqual(current[field], is):
 		return field

@@ -73,14 +73,14 @@ func (r *run) collect() error {
 	return nil
 }
 
-// having is an entry with its owners.
-type having struct {
+// dependent is an entry with its owners.
+type dependent struct {
 	*transform.Entry
 	owners []objects.UID
 	err    error // why the owners are unknown
 }
 
-func (h *having) read() {
+func (h *dependent) read() {
 	var g encoding.Glance
 	if h.err = h.Undecryptable; h.err != nil {
 		return
@@ -100,9 +100,10 @@ func (h *having) read() {
 
 // withOwners yields the remaining objects with their owners, except Events and objects without a
 // definition: the garbage collector does not see these.
-func (r *run) withOwners(yield func(*having) error) error {
-	of := func(e *transform.Entry) having { return having{Entry: e} }
-	return stream.Each(transform.Ahead(r.view, r.view.Live(r.ctx, nil), of, (*having).read), func(h *having) error {
+func (r *run) withOwners(yield func(*dependent) error) error {
+	of := func(e *transform.Entry) dependent { return dependent{Entry: e} }
+	all := transform.Ahead(r.view, r.view.Live(r.ctx, nil), of, (*dependent).read)
+	return stream.Each(all, func(h *dependent) error {
 		key, err := h.ParseKey()
 		if err != nil || h.Layout() != keys.Layout(keys.Kubernetes{Prefix: key.Prefix}) ||
 			key.Resource.Resource == "events" {
@@ -121,7 +122,7 @@ func (r *run) withOwners(yield func(*having) error) error {
 // read reads all owner references, and reports the first unreadable value.
 func (c *collector) read() error {
 	unread, first, why := 0, "", error(nil)
-	err := c.withOwners(func(h *having) error {
+	err := c.withOwners(func(h *dependent) error {
 		if h.err != nil {
 			if unread++; unread == 1 {
 				first, why = string(h.Key), h.err
@@ -171,7 +172,7 @@ func (c *collector) visit(owner objects.UID) (more []objects.UID, err error) {
 		}
 		c.results[n] = Collected{Key: string(e.Key), Does: does, Owners: gone}
 		if does == Deleted || does == Marked {
-			c.goes(e, meta)
+			c.collected(e, meta)
 		}
 		if does == Deleted && !slices.Contains(meta.Finalizers, v1.FinalizerOrphanDependents) {
 			id := objects.ToUID(meta.UID)
@@ -182,9 +183,9 @@ func (c *collector) visit(owner objects.UID) (more []objects.UID, err error) {
 	return more, nil
 }
 
-// goes records data about a collected object for later steps. A claim created for a Pod is always
-// deleted with the Pod and needs no warning.
-func (c *collector) goes(e *transform.Entry, meta encoding.Meta) {
+// collected records data about a collected object for later steps. A claim created for a Pod is
+// always deleted with the Pod and needs no warning.
+func (c *collector) collected(e *transform.Entry, meta encoding.Meta) {
 	c.freed.Goes(e)
 	madeForPod := slices.ContainsFunc(meta.OwnerReferences,
 		func(of encoding.OwnerReference) bool { return of.Kind == "Pod" })
@@ -293,7 +294,7 @@ func (r *run) releaseDependents() error {
 		return nil
 	}
 	c := r.newCollector()
-	return r.withOwners(func(h *having) error {
+	return r.withOwners(func(h *dependent) error {
 		if h.err != nil {
 			r.view.Raise(string(h.Key), transform.Unreadable(h.err))
 			return nil

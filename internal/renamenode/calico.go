@@ -31,9 +31,9 @@ func (n *names) calicoName(o *inspect.Object) (string, bool) {
 	name, spec := o.Parsed.Name, child(o.Content, "spec")
 	switch o.Type.Resource.Resource {
 	case "felixconfigurations", "bgpconfigurations":
-		return n.after(name, "node.", "")
+		return n.newNameIn(name, "node.", "")
 	case "hostendpoints":
-		return n.after(name, "", "-auto-hep")
+		return n.newNameIn(name, "", "-auto-hep")
 	case "ipamhandles":
 		is, found := n.handle(text(spec, "handleID"))
 		return strings.ToLower(is), found
@@ -52,7 +52,7 @@ func (n *names) calicoName(o *inspect.Object) (string, bool) {
 // handle returns the new ID of the handle of a tunnel address.
 func (n *names) handle(id string) (string, bool) {
 	for _, begin := range tunnelHandles() {
-		if is, found := n.after(id, begin, ""); found {
+		if is, found := n.newNameIn(id, begin, ""); found {
 			return is, true
 		}
 	}
@@ -66,7 +66,7 @@ func (e *editor) calicoField(name, value string) (string, bool) {
 		is, found := e.to[value]
 		return is, found
 	case "affinity":
-		return e.after(value, "host:", "")
+		return e.newNameIn(value, "host:", "")
 	case "handle_id", "handleID":
 		return e.handle(value)
 	case metadataAnnotation:

@@ -46,8 +46,8 @@ func newNames(to map[string]string) *names {
 	return n
 }
 
-// in reports whether bytes contain an old name.
-func (n *names) in(text []byte) bool {
+// containsOld reports whether bytes contain an old name.
+func (n *names) containsOld(text []byte) bool {
 	for old := range n.to {
 		if bytes.Contains(text, []byte(old)) {
 			return true
@@ -66,9 +66,9 @@ func (n *names) labelled(label, value string) (string, bool) {
 	return name, is && n.labels[value][label]
 }
 
-// after returns the new name of an object whose name contains the old name of a node between before
-// and behind.
-func (n *names) after(name, before, behind string) (string, bool) {
+// newNameIn returns the new name of an object whose name contains the old name of a node between
+// before and behind.
+func (n *names) newNameIn(name, before, behind string) (string, bool) {
 	if len(name) < len(before)+len(behind) || !strings.HasPrefix(name, before) || !strings.HasSuffix(name, behind) {
 		return "", false
 	}
@@ -76,8 +76,8 @@ func (n *names) after(name, before, behind string) (string, bool) {
 	return before + is + behind, found
 }
 
-// referred returns the new name of an object referenced from an object in namespace.
-func (n *names) referred(reference map[string]any, namespace string) (string, bool) {
+// newReference returns the new name of an object referenced from an object in namespace.
+func (n *names) newReference(reference map[string]any, namespace string) (string, bool) {
 	kind, name := text(reference, "kind"), text(reference, "name")
 	if kind == "" || name == "" {
 		return "", false
@@ -134,10 +134,10 @@ func (n *names) newName(o *inspect.Object) (string, bool) {
 		if o.Parsed.Namespace != leaseNamespace {
 			return "", false
 		}
-		return n.after(o.Parsed.Name, "", "")
+		return n.newNameIn(o.Parsed.Name, "", "")
 	case "nodes", "csinodes.storage.k8s.io", "csinodetopologies.cns.vmware.com",
 		"ciliumnodes.cilium.io", "ciliumbgpnodeconfigs.cilium.io", "ciliumbgpnodeconfigoverrides.cilium.io":
-		return n.after(o.Parsed.Name, "", "")
+		return n.newNameIn(o.Parsed.Name, "", "")
 	case "pods":
 		return n.mirrorName(o)
 	}
@@ -206,7 +206,7 @@ func (n *names) edit(o *inspect.Object, content map[string]any, renamed string) 
 		}
 	case "rolebindings.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io":
 		for _, subject := range children(content, "subjects") {
-			if name, is := n.after(text(subject, "name"), userPrefix, ""); is && text(subject, "kind") == "User" {
+			if name, is := n.newNameIn(text(subject, "name"), userPrefix, ""); is && text(subject, "kind") == "User" {
 				subject["name"] = name
 			}
 		}
@@ -246,7 +246,7 @@ type editor struct {
 
 // walk edits the object in a field and everything below.
 func (e *editor) walk(m map[string]any, field string) {
-	if name, is := e.referred(m, e.namespace); is {
+	if name, is := e.newReference(m, e.namespace); is {
 		m["name"] = name
 	}
 	if field == "forNodes" { // hints of an EndpointSlice

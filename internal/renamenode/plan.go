@@ -138,7 +138,7 @@ func (s *storage) survey(ctx context.Context) error {
 		case e.Undecryptable != nil:
 			s.Raise(string(e.Key), finding.Encrypted.Because("names of nodes in it cannot be seen: %v",
 				e.Undecryptable))
-		case !s.in(e.Value) && !s.in(e.Key):
+		case !s.containsOld(e.Value) && !s.containsOld(e.Key):
 		case err != nil:
 			s.Raise(string(e.Key), codeMentioned.Because("the key is of no resource"))
 		default:

@@ -68,8 +68,8 @@ const (
 	maxRegion  = 50
 )
 
-// about explains an error of a request about the object at path.
-func about(path string, err error) error {
+// explain explains an error of a request about the object at path.
+func explain(path string, err error) error {
 	if known := (*Error)(nil); err == nil || errors.Is(err, context.Canceled) || errors.As(err, &known) {
 		return err
 	}

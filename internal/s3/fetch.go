@@ -26,7 +26,7 @@ func (s *Store) Fetch(ctx context.Context, path string, to *os.File, limit int64
 	if err == nil {
 		err = d.compare(to)
 	}
-	return about(path, err)
+	return explain(path, err)
 }
 
 // Copy is [Store.Fetch] into a nameless file, positioned at its beginning.

@@ -36,7 +36,7 @@ func (s *Store) Put(ctx context.Context, path string, from *os.File) error {
 	if err == nil && !u.there {
 		err = u.send(ctx)
 	}
-	return about(path, err)
+	return explain(path, err)
 }
 
 // upload is the state of an upload.
@@ -145,7 +145,7 @@ func (u *upload) resolve(ctx context.Context, err error) error {
 	case errors.Is(looked, fs.ErrExist):
 		return looked
 	}
-	return fmt.Errorf("%w: %v", ErrUncertain, about(u.path, err)) // %v: the error may be an interruption
+	return fmt.Errorf("%w: %v", ErrUncertain, explain(u.path, err)) // %v: the error may be an interruption
 }
 
 // upload sends the file. complete reports whether the creating request was sent.
@@ -224,7 +224,7 @@ func (u *upload) confirm(ctx context.Context, made minio.UploadInfo) error {
 		err = errors.New("it was uploaded, and is not there any more")
 	case err != nil:
 		// %v: the error may be an interruption
-		err = fmt.Errorf("it was uploaded, and cannot be looked at: %v", about(u.path, err))
+		err = fmt.Errorf("it was uploaded, and cannot be looked at: %v", explain(u.path, err))
 	case info.ETag != made.ETag && info.ETag != "" && made.ETag != "":
 		err = errors.New("it was uploaded, and another object has replaced it")
 	case info.Size != u.size:

@@ -24,11 +24,11 @@ type Store struct {
 func Open() (*Store, error) {
 	s, err := readSettings()
 	if err != nil {
-		return nil, wrong(err)
+		return nil, settingsError(err)
 	}
 	transport, err := s.transport()
 	if err != nil {
-		return nil, wrong(err)
+		return nil, settingsError(err)
 	}
 	w := &boundedTransport{transport, time.Minute}
 	host, options := "s3.amazonaws.com", &minio.Options{
@@ -40,13 +40,13 @@ func Open() (*Store, error) {
 	}
 	core, err := minio.NewCore(host, options)
 	if err != nil {
-		return nil, wrong(err)
+		return nil, settingsError(err)
 	}
 	core.SetS3EnableDualstack(false) // as the AWS tools do
 	return &Store{core: core, transport: w, part: 16 << 20, cleanup: 30 * time.Second}, nil
 }
 
-func wrong(err error) error {
+func settingsError(err error) error {
 	const next = "docs/guides/object-storage.md lists the environment variables and the settings of a profile"
 	return &Error{"settings of S3", err, next}
 }
@@ -77,7 +77,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 			if o.Err != nil && ctx.Err() != nil {
 				o.Err = context.Cause(ctx)
 			}
-			err := about(prefix, o.Err)
+			err := explain(prefix, o.Err)
 			if err == nil && last != "" && o.Key <= last { // a repeated page would never end
 				err = fmt.Errorf("the server lists %.200q after %.200q: its list is not in order", o.Key, last)
 				err = &Error{Path: prefix, Err: err}
@@ -92,7 +92,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 			}
 		}
 		if err := context.Cause(ctx); err != nil {
-			yield(Object{}, about(prefix, err))
+			yield(Object{}, explain(prefix, err))
 		}
 	}
 }
@@ -130,7 +130,7 @@ func (s *Store) find(ctx context.Context, path string) (*minio.ObjectInfo, error
 	case code == "InvalidRange", code == "InvalidObjectState": // an empty object; an archived one
 		return &minio.ObjectInfo{}, nil
 	case err != nil:
-		return nil, about(path, err)
+		return nil, explain(path, err)
 	}
 	return &info, body.Close()
 }

@@ -24,7 +24,7 @@ func TestCluster(t *testing.T) {
 	dir := t.TempDir()
 
 	// A follower is chosen, never the learner.
-	o, l := told(to(urls...))
+	o, l := withLog(to(urls...))
 	r, err := Run(t.Context(), filepath.Join(dir, "a.db"), o)
 	require.NoError(t, err)
 	require.False(t, r.Member.Leader)
@@ -91,7 +91,7 @@ func TestUpToDate(t *testing.T) {
 func TestOldRefusal(t *testing.T) {
 	server := etcdtest.Start(t, filepath.Join(t.TempDir(), "member.etcd"))
 	old := startFake(t, server, fake{old: true})
-	o, l := told(to(old))
+	o, l := withLog(to(old))
 	_, err := Run(t.Context(), filepath.Join(t.TempDir(), "out.db"), o)
 	require.EqualError(t, err, "no snapshot was taken\n"+old+": no download: auth: user name is empty")
 	require.Equal(t, 1, strings.Count(l.String(), "saving"))

@@ -31,7 +31,7 @@ func (s *saver) download(ctx context.Context, m *member) (sum [sha256.Size]byte,
 	if err := s.empty(); err != nil {
 		return sum, err
 	}
-	ctx, watch, end := patient(m.as(ctx), s.patience, "no data for")
+	ctx, watch, end := withTimeout(m.withToken(ctx), s.patience, "no data for")
 	defer end()
 	stream, err := pb.NewMaintenanceClient(m.conn()).Snapshot(ctx, &pb.SnapshotRequest{})
 	if err != nil {
@@ -146,9 +146,10 @@ func (s *saver) check(ctx context.Context, m *member, sum [sha256.Size]byte) (*R
 	return r, nil
 }
 
-// patient returns a context that ends with a reason when its timer fires, and a function that frees
-// both. A deadline would be sent to the server, which would answer first with its own message.
-func patient(ctx context.Context, limit time.Duration, reason string) (context.Context, *time.Timer, func()) {
+// withTimeout returns a context that ends with a reason when its timer fires, and a function that
+// frees both. A deadline would be sent to the server, which would answer first with its own
+// message.
+func withTimeout(ctx context.Context, limit time.Duration, reason string) (context.Context, *time.Timer, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watch := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%s %s", reason, limit)) })
 	return ctx, watch, func() {

@@ -60,8 +60,9 @@ type member struct {
 	timeout time.Duration // for one call
 }
 
-// ask requests the status of all endpoints concurrently, and returns the answers in endpoint order.
-func (s *saver) ask(ctx context.Context) []*member {
+// requestStatus requests the status of all endpoints concurrently, and returns the answers in
+// endpoint order.
+func (s *saver) requestStatus(ctx context.Context) []*member {
 	members := make([]*member, len(s.config.Endpoints))
 	var all sync.WaitGroup
 	for i, endpoint := range s.config.Endpoints {
@@ -92,13 +93,13 @@ func (m *member) connect(ctx context.Context, cfg clientv3.Config) (err error) {
 		return err
 	}
 	if user.Name != "" && m.token == "" {
-		answer, err := question(m, ctx, pb.NewAuthClient(m.conn()).Authenticate, user)
+		answer, err := callMember(m, ctx, pb.NewAuthClient(m.conn()).Authenticate, user)
 		if err != nil && !errors.Is(rpctypes.Error(err), rpctypes.ErrAuthNotEnabled) {
 			return fmt.Errorf("user %q: %w", user.Name, err)
 		}
 		m.token = answer.GetToken()
 	}
-	m.status, err = question(m, ctx, pb.NewMaintenanceClient(m.conn()).Status, &pb.StatusRequest{})
+	m.status, err = callMember(m, ctx, pb.NewMaintenanceClient(m.conn()).Status, &pb.StatusRequest{})
 	if err != nil {
 		return err
 	}
@@ -114,19 +115,19 @@ func (m *member) cluster() uint64 { return m.status.GetHeader().GetClusterId() }
 
 func (m *member) conn() *grpc.ClientConn { return m.client.ActiveConnection() }
 
-// as returns ctx with the user's token.
-func (m *member) as(ctx context.Context) context.Context {
+// withToken returns ctx with the user's token.
+func (m *member) withToken(ctx context.Context) context.Context {
 	if m.token == "" {
 		return ctx
 	}
 	return metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, m.token)
 }
 
-// question calls the member with a time limit.
-func question[Q, A any](
+// callMember calls the member with a time limit.
+func callMember[Q, A any](
 	m *member, ctx context.Context, call func(context.Context, Q, ...grpc.CallOption) (A, error), q Q,
 ) (A, error) {
-	ctx, _, end := patient(m.as(ctx), m.timeout, "no answer within")
+	ctx, _, end := withTimeout(m.withToken(ctx), m.timeout, "no answer within")
 	defer end()
 	answer, err := call(ctx, q)
 	return answer, reasonOf(ctx, err)
@@ -135,7 +136,7 @@ func question[Q, A any](
 // catchUp waits until the member has applied all entries committed by its leader (etcd 3.5 and
 // later), and reads the member's name.
 func (m *member) catchUp(ctx context.Context) error {
-	list, err := question(m, ctx, pb.NewClusterClient(m.conn()).MemberList, &pb.MemberListRequest{Linearizable: true})
+	list, err := callMember(m, ctx, pb.NewClusterClient(m.conn()).MemberList, &pb.MemberListRequest{Linearizable: true})
 	if err != nil {
 		return fmt.Errorf("it does not catch up with its leader: %w", err)
 	}

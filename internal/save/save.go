@@ -149,7 +149,7 @@ func (s *saver) save(ctx context.Context) (*Result, error) {
 // round requests the status of all members, and downloads from the first suitable member that
 // succeeds. An error concerns the disk or ends the run for another reason.
 func (s *saver) round(ctx context.Context) (r *Result, refused []Untaken, err error) {
-	members := s.ask(ctx)
+	members := s.requestStatus(ctx)
 	defer closeAll(members)
 	fit, refused, err := s.choose(members)
 	if err != nil || ctx.Err() != nil {

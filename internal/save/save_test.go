@@ -46,8 +46,8 @@ func to(endpoints ...string) Options {
 	}
 }
 
-// told returns o with a log of its messages.
-func told(o Options) (Options, *log) {
+// withLog returns o with a log of its messages.
+func withLog(o Options) (Options, *log) {
 	l := &log{}
 	o.Tell = l.add
 	return o, l
@@ -196,7 +196,7 @@ func TestNextMember(t *testing.T) {
 	server := etcdtest.Start(t, filepath.Join(t.TempDir(), "member.etcd"))
 	etcdtest.Run(t, server, story)
 	proxy, dir := startProxy(t, server.URL, 1<<20), t.TempDir()
-	o, l := told(to(proxy.url, "127.0.0.1:1", server.URL))
+	o, l := withLog(to(proxy.url, "127.0.0.1:1", server.URL))
 	r, err := Run(t.Context(), filepath.Join(dir, "out.db"), o)
 	require.NoError(t, err)
 	require.Equal(t, server.URL, r.Member.Endpoint)
@@ -311,7 +311,7 @@ func TestNoSecrets(t *testing.T) {
 		"etcdserver: invalid auth t": {Token: "sesame-token"},
 	} {
 		o.Etcd.Auth = auth
-		o, l := told(o)
+		o, l := withLog(o)
 		_, err := Run(ctx, filepath.Join(dir, "out.db"), o)
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error()+l.String(), "sesame")
