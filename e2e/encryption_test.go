@@ -56,7 +56,7 @@ func TestEncrypted(t *testing.T) {
 		if !kind.listed {
 			continue
 		}
-		// fails where one value of the kind cannot be read
+		// fails if any value of the kind is unreadable
 		_, err := c.client(kind.GroupVersionResource, "").List(context.Background(), metav1.ListOptions{})
 		require.NoError(t, err, "%s", kind.GroupVersionResource)
 	}
