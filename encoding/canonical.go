@@ -61,15 +61,17 @@ func firstByte(text []byte) int {
 func (p *Scanner) canonicalString() bool {
 	p.At++
 	for {
-		p.skipPlain()
+		p.At += plainLength(p.Text[p.At:])
 		switch b := p.Next(); {
 		case b == '"':
 			p.At++
 			return true
 		case b == '\\':
-			if !p.canonicalEscape() {
+			n := canonicalEscape(p.Text[p.At:])
+			if n == 0 {
 				return false
 			}
+			p.At += n
 		case b < utf8.RuneSelf:
 			return false
 		default:
@@ -82,47 +84,45 @@ func (p *Scanner) canonicalString() bool {
 	}
 }
 
-// skipPlain moves to the next byte that is not plain, eight bytes at a time.
-func (p *Scanner) skipPlain() {
+// plainLength counts the plain bytes at the start of a text, eight at a time.
+func plainLength(text []byte) int {
 	zero := func(word uint64) uint64 { return (word - ones) & ^word } // the high bit of the first zero byte
-	for len(p.Text)-p.At >= 8 {
-		word := binary.LittleEndian.Uint64(p.Text[p.At:])
+	n := 0
+	for ; len(text)-n >= 8; n += 8 {
+		word := binary.LittleEndian.Uint64(text[n:])
 		odd := word | (word-ones*' ')&^word | zero(word^ones*'"') | zero(word^ones*'\\') |
 			zero(word^ones*'<') | zero(word^ones*'>') | zero(word^ones*'&')
 		if odd &= highs; odd != 0 {
-			p.At += bits.TrailingZeros64(odd) / 8
-			return
+			return n + bits.TrailingZeros64(odd)/8
 		}
-		p.At += 8
 	}
-	for p.At < len(p.Text) && plain(p.Text[p.At]) {
-		p.At++
+	for n < len(text) && plain(text[n]) {
+		n++
 	}
+	return n
 }
 
 // canonicalEscape passes one of the escapes of encoding/json.
-func (p *Scanner) canonicalEscape() bool {
-	text := p.Text[p.At:min(len(p.Text), p.At+len(`\u0000`))]
+func canonicalEscape(text []byte) int {
+	text = text[:min(len(text), len(`\u0000`))]
 	if len(text) < 2 {
-		return false
+		return 0
 	}
 	switch text[1] {
 	case '"', '\\', 'n', 'r', 't', 'b', 'f':
-		p.At += 2
-		return true
-	case 'u':
-	default:
-		return false
+		return 2
 	}
-	p.At += len(text)
 	switch string(text) {
 	case `\u003c`, `\u003e`, `\u0026`, `\u2028`, `\u2029`:
-		return true
+		return 6
 	case `\u0008`, `\u0009`, `\u000a`, `\u000c`, `\u000d`: // these have a shorter form
-		return false
+		return 0
 	}
 	control := len(text) == len(`\u0000`) && string(text[:4]) == `\u00` && (text[4] == '0' || text[4] == '1')
-	return control && bytes.IndexByte([]byte("0123456789abcdef"), text[5]) >= 0
+	if !control || bytes.IndexByte([]byte("0123456789abcdef"), text[5]) < 0 {
+		return 0
+	}
+	return 6
 }
 
 // Integer passes a whole number that fits an int64 and returns its text.

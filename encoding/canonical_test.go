@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSkipPlain checks that scans by eight bytes and by one byte stop at the same byte.
-func TestSkipPlain(t *testing.T) {
+// TestPlainLength: eight bytes at a time end at the byte where one at a time do.
+func TestPlainLength(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 31))
 	for range 100_000 {
 		text := make([]byte, random.IntN(40))
@@ -21,8 +21,6 @@ func TestSkipPlain(t *testing.T) {
 		for want < len(text) && plain(text[want]) {
 			want++
 		}
-		c := Scanner{Text: text}
-		c.skipPlain()
-		require.Equal(t, want, c.At, "%q", text)
+		require.Equal(t, want, plainLength(text), "%q", text)
 	}
 }

@@ -136,13 +136,13 @@ func (g *Glance) metadata(p *Scanner) bool {
 		case "uid":
 			return p.plain(&g.UID)
 		case "generation":
-			return p.integer()
+			return passInteger(p)
 		case "creationTimestamp":
-			return p.time()
+			return passTime(p)
 		case "annotations":
 			return p.Members(func(name []byte) bool { return g.annotation(p, name) })
 		case "labels":
-			return p.strings()
+			return p.Members(func([]byte) bool { return p.Str() })
 		case "finalizers":
 			return p.Elements(p.Str)
 		case "ownerReferences":
@@ -209,14 +209,14 @@ func (g *Glance) entry(p *Scanner) bool {
 	return ok && apiVersion != nil
 }
 
-// integer passes a whole number that fits an int64.
-func (p *Scanner) integer() bool {
+// passInteger passes a whole number that fits an int64.
+func passInteger(p *Scanner) bool {
 	start := p.At
 	return p.number() && p.At-start <= 18 && !bytes.ContainsAny(p.Text[start:p.At], ".eE")
 }
 
-// time passes a time of RFC 3339.
-func (p *Scanner) time() bool {
+// passTime passes a time of RFC 3339.
+func passTime(p *Scanner) bool {
 	var text []byte
 	if !p.plain(&text) {
 		return false
@@ -224,9 +224,6 @@ func (p *Scanner) time() bool {
 	_, err := time.Parse(time.RFC3339, string(text))
 	return err == nil
 }
-
-// strings passes an object of strings.
-func (p *Scanner) strings() bool { return p.Members(func([]byte) bool { return p.Str() }) }
 
 // field reads a field of an ObjectMeta.
 func (g *Glance) field(f WireField) bool {

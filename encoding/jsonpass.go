@@ -17,34 +17,6 @@ type Scanner struct {
 	depth int
 	odd   bool // the last string has an escape, or is not ASCII
 	huge  bool // a number may be out of range
-
-	unless     string // apiVersion whose managedFields entries are needed; "" to read all entries
-	inMetadata bool
-}
-
-// fields appends the fields of an object, or the elements of a list, to the empty out. The position
-// is at the bracket.
-func (p *Scanner) fields(closing byte, out jsonObject) (_ jsonObject, ok bool) {
-	more, ok := p.begins(closing)
-	for more && ok {
-		var f jsonField
-		if closing == '}' {
-			if f.key, ok = p.name(); !ok {
-				return nil, false
-			}
-			if f.name, ok = decodedName(f.key); !ok {
-				return nil, false
-			}
-		}
-		start := p.At
-		if !p.Value() {
-			return nil, false
-		}
-		f.value = p.Text[start:p.At]
-		out = append(out, f)
-		more, ok = p.goesOn(closing)
-	}
-	return out, ok
 }
 
 // ends reports whether only white space is left.
@@ -233,24 +205,6 @@ func (p *Scanner) Elements(visit func() bool) bool {
 	return ok
 }
 
-// decodedName returns the name in a key. Common names need no allocation.
-func decodedName(key []byte) (name string, ok bool) {
-	switch string(key) {
-	case `"apiVersion"`:
-		return "apiVersion", true
-	case `"kind"`:
-		return "kind", true
-	case `"metadata"`:
-		return "metadata", true
-	case `"spec"`:
-		return "spec", true
-	case `"status"`:
-		return "status", true
-	}
-	name, err := unquote(key)
-	return name, err == nil
-}
-
 // Word passes the given word.
 func (p *Scanner) Word(word string) bool {
 	if !hasPrefix(p.Text[p.At:], word) {
@@ -280,9 +234,11 @@ func (p *Scanner) str() bool {
 			p.odd = p.odd || all&highs != 0
 			return true
 		case b == '\\':
-			if p.odd = true; !p.escape() {
+			n := escapeLength(p.Text[p.At:])
+			if p.odd = true; n == 0 {
 				return false
 			}
+			p.At += n
 		case b < ' ':
 			return false
 		default:
@@ -303,27 +259,24 @@ func plainBytes(eight uint64) int {
 	return bits.TrailingZeros64(found&highs) / 8
 }
 
-// escape passes a backslash and the rest of the escape.
-func (p *Scanner) escape() bool {
-	rest := p.Text[p.At+1:]
-	if len(rest) == 0 {
-		return false
+// escapeLength is the length of the escape at the start of a text, 0 for none that JSON knows.
+func escapeLength(text []byte) int {
+	if len(text) < 2 {
+		return 0
 	}
-	switch rest[0] {
+	switch text[1] {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		p.At += 2
-		return true
+		return 2
 	}
-	if rest[0] != 'u' || len(rest) < 5 {
-		return false
+	if text[1] != 'u' || len(text) < 6 {
+		return 0
 	}
-	for _, b := range rest[1:5] {
+	for _, b := range text[2:6] {
 		if (b < '0' || b > '9') && (b < 'a' || b > 'f') && (b < 'A' || b > 'F') {
-			return false
+			return 0
 		}
 	}
-	p.At += 6
-	return true
+	return 6
 }
 
 // number passes a number.

@@ -17,7 +17,7 @@ import (
 
 // readObject is the fast path of DecodeObject.
 func readObject(data []byte) (obj map[string]any, ok bool) {
-	p := Scanner{Text: data}
+	p := decoderOf(data)
 	value, ok := p.decode()
 	obj, isObject := value.(map[string]any)
 	return obj, ok && isObject

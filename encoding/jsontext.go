@@ -56,7 +56,7 @@ func parseJSON(text []byte, opening byte, out jsonObject) (jsonObject, error) {
 		wrong = errNotObject
 	}
 	if p.Next() == opening {
-		if fields, ok := p.fields(opening+2, out); ok && p.ends() { // in ASCII, ] and } come two after [ and {
+		if fields, ok := passFields(&p, opening+2, out); ok && p.ends() { // in ASCII ] and } follow so
 			return fields, nil
 		}
 	}
@@ -64,6 +64,49 @@ func parseJSON(text []byte, opening byte, out jsonObject) (jsonObject, error) {
 		return nil, err
 	}
 	return nil, wrong
+}
+
+// passFields appends the fields of an object, or the elements of a list, to out, which is empty. The
+// position is at the bracket.
+func passFields(p *Scanner, closing byte, out jsonObject) (_ jsonObject, ok bool) {
+	more, ok := p.begins(closing)
+	for more && ok {
+		var f jsonField
+		if closing == '}' {
+			if f.key, ok = p.name(); !ok {
+				return nil, false
+			}
+			if f.name, ok = decodedName(f.key); !ok {
+				return nil, false
+			}
+		}
+		start := p.At
+		if !p.Value() {
+			return nil, false
+		}
+		f.value = p.Text[start:p.At]
+		out = append(out, f)
+		more, ok = p.goesOn(closing)
+	}
+	return out, ok
+}
+
+// decodedName returns the name in a key. Common names need no allocation.
+func decodedName(key []byte) (name string, ok bool) {
+	switch string(key) {
+	case `"apiVersion"`:
+		return "apiVersion", true
+	case `"kind"`:
+		return "kind", true
+	case `"metadata"`:
+		return "metadata", true
+	case `"spec"`:
+		return "spec", true
+	case `"status"`:
+		return "status", true
+	}
+	name, err := unquote(key)
+	return name, err == nil
 }
 
 func (o jsonObject) last(name string) int {

@@ -25,7 +25,7 @@ func DecodeObject(data []byte) (map[string]any, Format, error) {
 
 // unmarshal decodes JSON. Errors give positions, not characters: the value may be a Secret.
 func unmarshal(data []byte, into any) error {
-	p := Scanner{Text: data}
+	p := decoderOf(data)
 	switch into := into.(type) {
 	case *map[string]any:
 		if obj, ok := p.decode(); ok {
