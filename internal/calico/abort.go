@@ -27,8 +27,8 @@ type abort struct {
 	removed map[string]*encoding.OwnerReference
 }
 
-// abort plans one prefix. Without a live migration found is false.
-func (s *store) abort(o Options, _ *choices) (found, v1 bool, err error) {
+// planAbort plans one prefix. Where found is false there is no live migration.
+func planAbort(s *store, o Options, _ *choices) (found, v1 bool, err error) {
 	crds, err := loadV1(s)
 	if err == nil {
 		err = crds.findKinds(nil)
@@ -271,7 +271,7 @@ func serviceOf(saved string) (map[string]any, error) {
 
 // resetComponents lets the components of a manifest install detect their group again: v1.
 func (a *abort) resetComponents() error {
-	found, err := a.findInstallation()
+	found, err := findInstallation(a.store)
 	if err != nil {
 		return err
 	}
@@ -284,12 +284,9 @@ func (a *abort) resetComponents() error {
 		if found.managed(c) {
 			continue
 		}
-		_, err := a.editWorkload(c, a.set, func(container map[string]any) bool {
-			return unsetEnv(container, envAPIGroup,
-				apiVersionV3)
-		},
-			fmt.Sprintf("before its pods start, remove %s from every container and initContainer of %s",
-				envAPIGroup, c))
+		edit := func(container map[string]any) bool { return unsetEnv(container, envAPIGroup, apiVersionV3) }
+		_, err := found.editWorkload(c, a.set, edit, fmt.Sprintf("before its pods start, remove %s from every "+
+			"container and initContainer of %s", envAPIGroup, c))
 		if err != nil {
 			return err
 		}

@@ -28,50 +28,43 @@ const cniConfigKey = "cni_network_config"
 // it sets CALICO_API_GROUP on every container of the workloads (the changed pod template rolls the
 // pods), and corrects a CNI configuration that pins another group. An operator would undo changes
 // of its workloads. Without set, or if a change is impossible, the change becomes a manual step.
-func (s *store) setComponents(set bool) error {
-	found, err := s.findInstallation()
-	if err != nil {
-		return err
-	}
-	s.operatorSteps(found)
-	for _, c := range found.components {
-		if found.managed(c) {
+func (i *installation) setComponents(set bool) error {
+	i.operatorSteps()
+	for _, c := range i.components {
+		if i.managed(c) {
 			continue
 		}
-		staged, err := s.editWorkload(c, set, func(container map[string]any) bool {
-			return setEnv(container,
-				envAPIGroup, apiVersionV3)
-		},
-			fmt.Sprintf("before its pods start, set %s=%s on every container and initContainer of %s", envAPIGroup,
-				apiVersionV3, c))
+		edit := func(container map[string]any) bool { return setEnv(container, envAPIGroup, apiVersionV3) }
+		staged, err := i.editWorkload(c, set, edit, fmt.Sprintf("before its pods start, set %s=%s on every container "+
+			"and initContainer of %s", envAPIGroup, apiVersionV3, c))
 		if err != nil {
 			return err
 		}
 		if staged {
-			s.step("wait until %s has rolled out with %s=%s (kubectl -n %s rollout status %s)",
+			i.step("wait until %s has rolled out with %s=%s (kubectl -n %s rollout status %s)",
 				c, envAPIGroup, apiVersionV3, transform.ShellWord(c.namespace),
 				transform.ShellWord(strings.ToLower(c.kind)+"/"+c.name))
 		}
 	}
-	if len(found.components) == 0 {
-		s.step("no workload of Calico is in the snapshot: set %s=%s on whatever runs it, before it starts",
+	if len(i.components) == 0 {
+		i.step("no workload of Calico is in the snapshot: set %s=%s on whatever runs it, before it starts",
 			envAPIGroup, apiVersionV3)
 	}
-	err = s.objects(schema.GroupResource{Resource: "configmaps"}, func(key keys.Key, entry *transform.Entry) error {
+	err := i.objects(schema.GroupResource{Resource: "configmaps"}, func(key keys.Key, entry *transform.Entry) error {
 		if key.Name == "calico-config" || key.Name == "canal-config" {
-			return s.setCNIConfig(entry, key, set)
+			return i.setCNIConfig(entry, key, set)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return s.apiServerSteps(found)
+	return i.apiServerSteps()
 }
 
 // editWorkload changes the containers of one workload if set is true. Otherwise, and for an
 // unreadable workload, it adds the manual step.
-func (s *store) editWorkload(
+func (i *installation) editWorkload(
 	c component, set bool, edit func(container map[string]any) bool, byHand string,
 ) (staged bool, err error) {
 	value, changed, bad := c.value, []string(nil), c.unreadable
@@ -80,18 +73,18 @@ func (s *store) editWorkload(
 	}
 	switch {
 	case bad != nil:
-		s.Raise(string(c.key), transform.Unreadable(bad))
+		i.Raise(string(c.key), transform.Unreadable(bad))
 	case len(changed) == 0:
 		return false, nil
 	case set:
-		return true, s.put(c.key, value)
+		return true, i.put(c.key, value)
 	}
-	s.step("%s", byHand)
+	i.step("%s", byHand)
 	return false, nil
 }
 
 // setCNIConfig corrects the CNI configuration of a manifest install that pins another group.
-func (s *store) setCNIConfig(entry *transform.Entry, key keys.Key, set bool) error {
+func (i *installation) setCNIConfig(entry *transform.Entry, key keys.Key, set bool) error {
 	name := key.Namespace + "/" + key.Name
 	meta, err := encoding.ReadMeta(entry.Value)
 	if err == nil && ownedByOperator(meta) {
@@ -105,8 +98,8 @@ func (s *store) setCNIConfig(entry *transform.Entry, key keys.Key, set bool) err
 		config, err = encoding.Get(entry.Value, "data", cniConfigKey)
 	}
 	if err != nil {
-		s.Raise(string(entry.Key), transform.Unreadable(err))
-		s.step("check that %s of ConfigMap %s pins no other %s than %s", cniConfigKey, name,
+		i.Raise(string(entry.Key), transform.Unreadable(err))
+		i.step("check that %s of ConfigMap %s pins no other %s than %s", cniConfigKey, name,
 			apiGroupField, apiVersionV3)
 		return nil
 	}
@@ -116,16 +109,16 @@ func (s *store) setCNIConfig(entry *transform.Entry, key keys.Key, set bool) err
 	case len(replaced) == 0:
 		return nil
 	case !set:
-		s.step("before the pods of calico-node start, set %s to %s in %s of ConfigMap %s (it says %q)",
+		i.step("before the pods of calico-node start, set %s to %s in %s of ConfigMap %s (it says %q)",
 			apiGroupField, apiVersionV3, cniConfigKey, name, replaced[0])
 		return nil
 	}
 	value, err := encoding.Set(entry.Value, unpinned, "data", cniConfigKey)
 	if err != nil {
-		s.Raise(string(entry.Key), transform.Unreadable(err))
+		i.Raise(string(entry.Key), transform.Unreadable(err))
 		return nil
 	}
-	return s.put(entry.Key, value)
+	return i.put(entry.Key, value)
 }
 
 // templateGeneration is the annotation with a DaemonSet's template generation, in all groups but

@@ -16,7 +16,11 @@ import (
 
 func settingComponents(setAPIGroup bool) planFunc {
 	return func(ctx context.Context, v *transform.View) error {
-		return storeOf(ctx, v).setComponents(setAPIGroup)
+		found, err := findInstallation(storeOf(ctx, v))
+		if err != nil {
+			return err
+		}
+		return found.setComponents(setAPIGroup)
 	}
 }
 

@@ -49,7 +49,7 @@ func (m *run) resolveExisting(d *draft) error {
 		return nil
 	}
 	id.conflict = true
-	choice, by := m.decide(id)
+	choice, by := m.choices.decide(id, m.opts.Conflicts)
 	differs := codeConflict.Because("a v3 object of its name is there and differs: %s", finding.List(paths))
 	switch choice {
 	case KeepV3:
@@ -222,27 +222,26 @@ func inNamespace(id *identity, name string) string {
 }
 
 // decide returns the choice for a conflict, and the flag that makes the choice.
-func (m *run) decide(id *identity) (choice Conflicts, by string) {
-	c := m.choices
+func (c *choices) decide(id *identity, all Conflicts) (choice Conflicts, by string) {
 	c.met = append(c.met, id.kind.Kind+"/"+inNamespace(id, id.name()))
 	if word := c.of(id); word != "" {
 		c.used[word] = true
 		return c.Decisions[word], "--conflict " + word + "=" + string(c.Decisions[word])
 	}
-	return m.opts.Conflicts, "--conflicts " + string(m.opts.Conflicts)
+	return all, "--conflicts " + string(all)
 }
 
-// idleChoices warns of decisions about records without a conflict.
-func (m *run) idleChoices() {
-	if len(m.choices.used) == len(m.choices.Decisions) {
+// warnIdle warns of decisions about records without such a conflict.
+func (c *choices) warnIdle(v *transform.View, records []*identity) {
+	if len(c.used) == len(c.Decisions) {
 		return
 	}
-	for _, id := range slices.Concat(m.table.lost, m.table.records) {
-		if word := m.choices.of(id); word != "" && !m.choices.used[word] {
-			m.choices.used[word] = true
-			m.Raise(string(id.key), codeConflict.Because("--conflict %s=%s has no effect: no v3 object with another "+
+	for _, id := range records {
+		if word := c.of(id); word != "" && !c.used[word] {
+			c.used[word] = true
+			v.Raise(string(id.key), codeConflict.Because("--conflict %s=%s has no effect: no v3 object with another "+
 				"spec was compared with the record",
-				word, m.choices.Decisions[word]).Decided(finding.Noted))
+				word, c.Decisions[word]).Decided(finding.Noted))
 		}
 	}
 }

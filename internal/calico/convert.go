@@ -155,7 +155,7 @@ func hasItems(spec map[string]any, name string) bool {
 // warnTiers reports policies without a tier after the migration, or with a tier that is being
 // deleted: Calico's webhook refuses to create such a policy.
 func (m *run) warnTiers() error {
-	there := m.tiersToBe()
+	there := m.table.tiersToBe()
 	for _, tier := range slices.Sorted(maps.Keys(m.policies)) {
 		reason := ""
 		switch deleting, ok := there[tier]; {
@@ -178,18 +178,18 @@ func (m *run) warnTiers() error {
 
 // tiersToBe returns the tiers after the migration; the value reports whether the tier is being
 // deleted. Calico creates built-in tiers.
-func (m *run) tiersToBe() map[string]bool {
+func (t *table) tiersToBe() map[string]bool {
 	there := map[string]bool{}
 	for _, builtin := range builtinTiers() {
 		there[builtin.name] = false
 	}
 	tiers, _ := kinds().called("Tier")
-	for _, id := range m.table.records {
+	for _, id := range t.records {
 		if id.kind == tiers && id.optional().twin == nil && id.present() {
 			there[id.name()] = id.deleting
 		}
 	}
-	for _, o := range m.table.objectsOf(tiers) {
+	for _, o := range t.objectsOf(tiers) {
 		if !o.replaced {
 			there[o.name] = o.deleting
 		}

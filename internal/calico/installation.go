@@ -47,6 +47,7 @@ func (c *component) read(key keys.Key) error {
 
 // installation describes how Calico is installed. Lists are ordered by key.
 type installation struct {
+	*store
 	components []component // workloads that use Calico's records
 	operators  []component // tigera-operator
 	apiServers []component // the aggregated API server
@@ -68,8 +69,8 @@ func (i *installation) role(kind, name string) *[]component {
 }
 
 // findInstallation finds Calico's workloads in all namespaces.
-func (s *store) findInstallation() (*installation, error) {
-	found := &installation{}
+func findInstallation(s *store) (*installation, error) {
+	found := &installation{store: s}
 	for kind, plural := range map[string]string{"DaemonSet": "daemonsets", "Deployment": "deployments"} {
 		err := s.objects(schema.GroupResource{Group: "apps", Resource: plural},
 			func(key keys.Key, entry *transform.Entry) error {
@@ -111,49 +112,49 @@ func ownedByOperator(meta encoding.Meta) bool {
 }
 
 // operatorSteps adds the steps for an operator, which chooses the group when it starts.
-func (s *store) operatorSteps(found *installation) {
-	if !slices.ContainsFunc(found.components, found.managed) && !found.operated() {
+func (i *installation) operatorSteps() {
+	if !slices.ContainsFunc(i.components, i.managed) && !i.operated() {
 		return
 	}
 	operator, restart := "the operator", "restart it"
-	if len(found.operators) > 0 {
-		c := found.operators[0]
+	if len(i.operators) > 0 {
+		c := i.operators[0]
 		operator = c.String()
 		restart = fmt.Sprintf("kubectl -n %s set env %s %s=%s",
 			transform.ShellWord(c.namespace), transform.ShellWord("deployment/"+c.name), envAPIGroup, apiVersionV3)
 	}
-	s.step("after the restore, restart %s first, in v3 mode (%s): as it runs now it re-creates the aggregated "+
+	i.step("after the restore, restart %s first, in v3 mode (%s): as it runs now it re-creates the aggregated "+
 		"APIService v3.%s and goes on with %s",
 		operator, restart, groupV3, groupV1)
-	s.step("then check that APIService v3.%s names no service (kubectl get apiservice v3.%s); delete it if it does, "+
+	i.step("then check that APIService v3.%s names no service (kubectl get apiservice v3.%s); delete it if it does, "+
 		"after the operator was restarted",
 		groupV3, groupV3)
-	s.step("wait until the operator has rolled out Calico with %s=%s; it removes its API server by itself",
+	i.step("wait until the operator has rolled out Calico with %s=%s; it removes its API server by itself",
 		envAPIGroup, apiVersionV3)
 }
 
 // apiServerSteps adds steps that remove the aggregated API server: its group is gone.
-func (s *store) apiServerSteps(found *installation) error {
+func (i *installation) apiServerSteps() error {
 	drop := func(namespace, name string) error {
-		entry, err := s.get(s.serviceKey(namespace, name))
+		entry, err := i.get(i.serviceKey(namespace, name))
 		if entry != nil {
-			s.step("after the restore, delete the old API server's Service %s/%s", namespace, name)
+			i.step("after the restore, delete the old API server's Service %s/%s", namespace, name)
 		}
 		return err
 	}
-	for _, c := range found.apiServers {
-		if found.managed(c) {
+	for _, c := range i.apiServers {
+		if i.managed(c) {
 			continue
 		}
-		s.step("after the restore, delete Calico's old API server, %s", c)
+		i.step("after the restore, delete Calico's old API server, %s", c)
 		if err := drop(c.namespace, "calico-api"); err != nil {
 			return err
 		}
 	}
-	if len(found.apiServers) > 0 && found.managed(found.apiServers[0]) {
+	if len(i.apiServers) > 0 && i.managed(i.apiServers[0]) {
 		return nil
 	}
-	obj, _, err := s.read(s.apiServiceKey(groupV3, "v3"))
+	obj, _, err := i.read(i.apiServiceKey(groupV3, "v3"))
 	if service := objectAt(objectAt(obj, "spec"), "service"); text(service, "name") != "" {
 		return drop(text(service, "namespace"), text(service, "name"))
 	}
@@ -222,15 +223,15 @@ func (s *store) reportAggregatedAPIService(hasCRDs bool) error {
 		return nil
 	}
 	s.Raise(string(key), codeAPIServiceLeft.Because("%s instead of the CRDs of that group", sends))
-	found, err := s.findInstallation()
+	found, err := findInstallation(s)
 	if err != nil {
 		return err
 	}
-	s.operatorSteps(found)
+	found.operatorSteps()
 	s.step("after the restore, delete APIService v3.%s (kubectl delete apiservice v3.%s): kube-apiserver then serves "+
 		"the CRDs of %s",
 		groupV3, groupV3, groupV3)
-	return s.apiServerSteps(found)
+	return found.apiServerSteps()
 }
 
 // automanaged reports whether kube-apiserver made the APIService: it has the label and no service.

@@ -193,11 +193,10 @@ func (c *ipamCheck) checkLabels(key string, spec, labels map[string]any) {
 }
 
 // reportIPAM runs the checks on the complete set of records, and reports the warnings.
-func (m *run) reportIPAM() error {
-	c := m.ipam
+func (c *ipamCheck) report(s *store) error {
 	c.checkHoldings()
 	c.checkAffinities()
-	if err := c.checkNodes(m.store); err != nil {
+	if err := c.checkNodes(s); err != nil {
 		return err
 	}
 	if c.unread.count > 0 {
@@ -208,7 +207,7 @@ func (m *run) reportIPAM() error {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Code.Name, b.Code.Name), cmp.Compare(a.Reason, b.Reason))
 	})
 	for _, w := range c.warnings {
-		m.Raise(w.Key, w)
+		s.Raise(w.Key, w)
 	}
 	return nil
 }

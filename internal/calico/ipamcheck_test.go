@@ -210,8 +210,7 @@ func checkingIPAM(ctx context.Context, v *transform.View) error {
 			c.add(kd.Kind, entry.Key, obj)
 		}
 	}
-	m := run{owners: &owners{store: storeOf(ctx, v)}, ipam: c}
-	return m.reportIPAM()
+	return c.report(storeOf(ctx, v))
 }
 
 // TestIPAMCheckRecorded: Calico's own IPAM filled the recorded cluster, so the check finds only

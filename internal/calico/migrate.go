@@ -290,8 +290,8 @@ func (m *run) checkOthers(kd *kind, records []*identity) error {
 // endRecords warns of unused decisions and adds the outcome of the records to the report. The
 // records are released: no later step needs them.
 func (m *run) endRecords() error {
-	m.idleChoices()
 	all := slices.Concat(m.table.lost, m.table.records)
+	m.choices.warnIdle(m.View, all)
 	for _, kd := range m.crds.kinds {
 		c := transform.KindCount{Kind: kd.Kind, From: apiVersionV1, To: apiVersionV3}
 		for _, id := range all {

@@ -47,11 +47,11 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	found, v1, choices := false, false, newChoices(m.Decisions)
 	for _, prefix := range prefixes {
 		s := &store{v, ctx, keys.Kubernetes{Prefix: prefix}}
-		plan := s.migrate
+		plan := planMigration
 		if m.Abort {
-			plan = s.abort
+			plan = planAbort
 		}
-		some, old, err := plan(m.Options, choices)
+		some, old, err := plan(s, m.Options, choices)
 		if err != nil {
 			return err
 		}
@@ -131,8 +131,9 @@ func (s *store) created(key []byte) (uid string, at time.Time, err error) {
 	return mintUID(digest, key), at, err
 }
 
-// migrate stages one prefix. Without a v1 group found is false, and nothing is staged.
-func (s *store) migrate(o Options, c *choices) (found, v1 bool, err error) {
+// planMigration plans one prefix. Where found is false there is nothing of the v1 group, and
+// nothing is staged.
+func planMigration(s *store, o Options, c *choices) (found, v1 bool, err error) {
 	crds, err := loadCRDs(s, o.V3CRDs)
 	if errors.Is(err, ErrManifest) && o.V3CRDsPath != "" {
 		err = fmt.Errorf("%s: %w", o.V3CRDsPath, err)
@@ -159,8 +160,8 @@ func (s *store) migrate(o Options, c *choices) (found, v1 bool, err error) {
 func (m *run) plan() error {
 	for _, step := range []func() error{
 		m.crds.preflight, m.crds.inject, m.warnLocked, m.migrateKinds, m.recheckOwners, m.warnTiers,
-		m.remapReferences, m.stageLocks, m.reportIPAM, m.endRecords, m.endComponents, m.removeAggregatedAPIService,
-		m.endV1,
+		m.remapReferences, m.stageLocks, func() error { return m.ipam.report(m.store) }, m.endRecords,
+		m.endComponents, m.removeAggregatedAPIService, m.endV1,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -169,7 +170,15 @@ func (m *run) plan() error {
 	return nil
 }
 
-func (m *run) endComponents() error { return m.setComponents(m.opts.SetAPIGroup) }
+// endComponents has Calico's workloads use v3 records. They are read anew: references in them may
+// have changed.
+func (m *run) endComponents() error {
+	found, err := findInstallation(m.store)
+	if err != nil {
+		return err
+	}
+	return found.setComponents(m.opts.SetAPIGroup)
+}
 
 // endV1 deletes the v1 group, or locks its datastore if the group is kept.
 func (m *run) endV1() error {

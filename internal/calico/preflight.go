@@ -17,12 +17,12 @@ import (
 // preflight reports all obstacles to the whole migration; it stages nothing. If the snapshot does
 // not show a fact, preflight warns and adds a manual step.
 func (s *crdSet) preflight() error {
-	found, err := s.findInstallation()
+	found, err := findInstallation(s.store)
 	if err != nil {
 		return err
 	}
 	for _, check := range []func() error{
-		func() error { return s.checkVersion(found) }, s.checkTiers, s.checkMigration,
+		found.checkVersion, s.checkTiers, s.checkMigration,
 		func() error { return s.checkRBAC(found) }, s.checkAdmission,
 	} {
 		if err := check(); err != nil {
@@ -34,9 +34,9 @@ func (s *crdSet) preflight() error {
 
 // checkVersion requires Calico 3.32 or later, according to the images and to ClusterInformation,
 // written by calico-node at its start. Without a recognized release checkVersion warns.
-func (s *store) checkVersion(found *installation) error {
-	key := s.lockKey()
-	info, _, err := s.read(key)
+func (i *installation) checkVersion() error {
+	key := i.lockKey()
+	info, _, err := i.read(key)
 	if err != nil {
 		return err
 	}
@@ -44,30 +44,30 @@ func (s *store) checkVersion(found *installation) error {
 	product, version := cmp.Or(text(spec, "variant"), "Calico"), text(spec, "calicoVersion")
 	age := releaseAge(version)
 	if product == "Calico" && age == ageOld {
-		s.raiseTooOld(key, fmt.Sprintf("spec.calicoVersion is %q", version))
+		i.raiseTooOld(key, fmt.Sprintf("spec.calicoVersion is %q", version))
 	}
 	told := age != ageUnknown
-	for _, c := range found.components {
-		told = s.checkImages(c) || told
+	for _, c := range i.components {
+		told = i.checkImages(c) || told
 	}
 	doubt := "neither ClusterInformation nor the images in the snapshot tell a release of Calico"
 	if product != "Calico" {
 		told, doubt = false, fmt.Sprintf("the cluster runs %s, whose releases count otherwise", product)
 	}
 	if !told {
-		s.Raise(string(key), codeVersionUnknown.Because("%s", doubt))
-		s.Report().AddStepBefore("check that every Calico component is of release %d.%d or later", needMajor, needMinor)
+		i.Raise(string(key), codeVersionUnknown.Because("%s", doubt))
+		i.Report().AddStepBefore("check that every Calico component is of release %d.%d or later", needMajor, needMinor)
 	}
 	return nil
 }
 
-func (s *store) raiseTooOld(key []byte, found string) {
-	s.Raise(string(key), codeCalicoTooOld.Because("%s; %s records need Calico %d.%d or later", found, apiVersionV3,
+func (i *installation) raiseTooOld(key []byte, found string) {
+	i.Raise(string(key), codeCalicoTooOld.Because("%s; %s records need Calico %d.%d or later", found, apiVersionV3,
 		needMajor, needMinor))
 }
 
 // checkImages checks the images of one workload. told reports whether an image names a release.
-func (s *store) checkImages(c component) (told bool) {
+func (i *installation) checkImages(c component) (told bool) {
 	var old []string
 	for _, container := range containers(c.pod) {
 		image := text(container, "image")
@@ -83,7 +83,7 @@ func (s *store) checkImages(c component) (told bool) {
 		}
 	}
 	if len(old) > 0 {
-		s.raiseTooOld(c.key, strings.Join(old, ", "))
+		i.raiseTooOld(c.key, strings.Join(old, ", "))
 	}
 	return told || len(old) > 0
 }
