@@ -18,7 +18,6 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/redact"
@@ -68,13 +67,11 @@ type finder struct {
 
 	hide          *redact.Shared // redacts the objects; nil if values are shown or not printed
 	shown, unread int
-	unasked       int           // objects without a result of Where
-	absent        string        // a field of Where that the first of them lacks; "" for another reason
-	hidden        bool          // something in a printed object was redacted
-	kept          int           // objects that were not exported
-	unbounded     int           // number of paths that found too much
-	leftOut       int           // printer columns missing in tables
-	clock         compare.Clock // of the deletions in tables
+	unasked       int    // objects without a result of Where
+	absent        string // a field of Where that the first of them lacks; "" for another reason
+	kept          int    // objects that were not exported
+	unbounded     int    // number of paths that found too much
+	leftOut       int    // printer columns missing in tables
 	met           map[[2]string]bool
 }
 
@@ -84,41 +81,8 @@ func newFinder(ctx context.Context, r *inspect.Reader, asked []Asked, o Options)
 	return &finder{Options: o, asked: asked, ctx: ctx, reader: r, layouts: layouts, met: map[[2]string]bool{}}, err
 }
 
-// Print prints the chosen objects of r.
-func Print(ctx context.Context, r *inspect.Reader, asked []Asked, o Options) error {
-	g, err := newFinder(ctx, r, asked, o)
-	if err != nil {
-		return err
-	}
-	if g.Now.IsZero() && g.isTable() {
-		if g.Now, err = inspect.NewestTime(ctx, r); err != nil {
-			return err
-		}
-	}
-	if g.Deleted && (g.isTable() || g.Format == "json" || g.Format == "yaml") {
-		if err := g.clock.Read(ctx, r); err != nil {
-			return err
-		}
-	}
-	g.Begin()
-	if err := g.learn(); err != nil {
-		return err
-	}
-	if err := g.print(); err != nil {
-		return err
-	}
-	return g.verdict()
-}
-
 // isTable reports whether the format is a table.
 func (o *Options) isTable() bool { return o.Format == "table" || o.Format == "wide" }
-
-// single reports whether the command line names a single object: a name identifies one object in
-// one namespace and logical cluster.
-func (g *finder) single() bool {
-	return len(g.asked) == 1 && len(g.asked[0].Names) == 1 && (g.Namespace != "" || !g.asked[0].Type.Namespaced) &&
-		(!g.AnyCluster || !g.layouts.Flavour().KCP())
-}
 
 // unparsed returns errors about keys in no layout: they cannot be shown.
 func (g *finder) unparsed() (errs []error) {

@@ -58,6 +58,16 @@ func (g *finder) objects(a Asked) iter.Seq2[*gotten, error] {
 	}))
 }
 
+// each calls fn with the chosen objects of all types that are asked for.
+func (g *finder) each(fn func(a Asked, o *gotten) error) error {
+	for _, a := range g.asked {
+		if err := stream.Each(g.objects(a), func(o *gotten) error { return fn(a, o) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // chosen removes unselected objects, and counts and reports the others.
 func (g *finder) chosen(a Asked, all iter.Seq2[*gotten, error]) iter.Seq2[*gotten, error] {
 	return stream.Of(func(yield func(*gotten) error) error {

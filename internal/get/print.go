@@ -2,6 +2,7 @@ package get
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 	"github.com/etcdshift/etcdshift/internal/render"
@@ -17,50 +19,82 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-func (g *finder) print() error {
-	switch g.Format {
-	case "name":
-		return g.printNames()
-	case "json", "yaml":
-		return g.printDocument()
-	case "raw":
-		return g.printRaw()
-	case "jsonpath", "jsonpath-as-json", "go-template":
-		return g.printTemplate()
-	case "custom-columns":
-		return g.printCustomColumns()
+// Print prints the objects of r that are asked for.
+func Print(ctx context.Context, r *inspect.Reader, asked []Asked, o Options) error {
+	g, err := newFinder(ctx, r, asked, o)
+	if err != nil {
+		return err
 	}
-	return g.printTables()
-}
-
-func (g *finder) each(fn func(a Asked, o *gotten) error) error {
-	for _, a := range g.asked {
-		if err := stream.Each(g.objects(a), func(o *gotten) error { return fn(a, o) }); err != nil {
+	if g.Now.IsZero() && g.isTable() {
+		if g.Now, err = inspect.NewestTime(ctx, r); err != nil {
 			return err
 		}
 	}
-	return nil
+	p := &printer{finder: g}
+	if g.Deleted && (g.isTable() || g.Format == "json" || g.Format == "yaml") {
+		if err := p.clock.Read(ctx, r); err != nil {
+			return err
+		}
+	}
+	g.Begin()
+	if err := g.learn(); err != nil {
+		return err
+	}
+	if err := p.print(); err != nil {
+		return err
+	}
+	return g.verdict()
+}
+
+// printer prints the objects of a finder.
+type printer struct {
+	*finder
+	clock  compare.Clock // of the deletions
+	hidden bool          // something in a printed object was redacted
+}
+
+// single reports whether one object is asked for: a name stands for one object in one namespace
+// and logical cluster.
+func (p *printer) single() bool {
+	return len(p.asked) == 1 && len(p.asked[0].Names) == 1 && (p.Namespace != "" || !p.asked[0].Type.Namespaced) &&
+		(!p.AnyCluster || !p.layouts.Flavour().KCP())
+}
+
+func (p *printer) print() error {
+	switch p.Format {
+	case "name":
+		return p.printNames()
+	case "json", "yaml":
+		return p.printDocument()
+	case "raw":
+		return p.printRaw()
+	case "jsonpath", "jsonpath-as-json", "go-template":
+		return p.printTemplate()
+	case "custom-columns":
+		return p.printCustomColumns()
+	}
+	return p.printTables()
 }
 
 // contents runs fn on every readable object, redacted, and without managedFields unless
 // --show-managed-fields was given.
-func (g *finder) contents(fn func(o *gotten, content map[string]any) error) error {
-	return g.each(func(_ Asked, o *gotten) error {
+func (p *printer) contents(fn func(o *gotten, content map[string]any) error) error {
+	return p.each(func(_ Asked, o *gotten) error {
 		if o.Err != nil {
 			return nil
 		}
-		if g.hide != nil {
-			g.hidden = g.hide.Object(o.Key, o.Content) || g.hidden
+		if p.hide != nil {
+			p.hidden = p.hide.Object(o.Key, o.Content) || p.hidden
 		}
-		if !g.ManagedFields {
+		if !p.ManagedFields {
 			unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
 		}
 		return fn(o, o.Content)
 	})
 }
 
-func (g *finder) printNames() error {
-	return g.each(func(_ Asked, o *gotten) error {
+func (p *printer) printNames() error {
+	return p.each(func(_ Asked, o *gotten) error {
 		if o.Err != nil {
 			return nil
 		}
@@ -68,7 +102,7 @@ func (g *finder) printNames() error {
 		if o.Type.Resource.Group != "" {
 			kind += "." + o.Type.Resource.Group
 		}
-		_, err := fmt.Fprintln(g.Out, render.Printable(kind+"/"+o.Parsed.Name))
+		_, err := fmt.Fprintln(p.Out, render.Printable(kind+"/"+o.Parsed.Name))
 		return err
 	})
 }
@@ -89,24 +123,24 @@ type deletedAt struct {
 }
 
 // printDocument prints one object, or a v1 List of several with the field "etcdshift".
-func (g *finder) printDocument() error {
-	if g.single() {
-		return g.contents(func(_ *gotten, content map[string]any) error {
-			return render.Object(g.Out, g.Format, content)
+func (p *printer) printDocument() error {
+	if p.single() {
+		return p.contents(func(_ *gotten, content map[string]any) error {
+			return render.Object(p.Out, p.Format, content)
 		})
 	}
-	head, err := g.Head()
+	head, err := p.Head()
 	if err != nil {
 		return err
 	}
-	list := render.NewObjects(g.Out, g.Format)
+	list := render.NewObjects(p.Out, p.Format)
 	if err := list.Begin(head, "items"); err != nil {
 		return err
 	}
 	end := ListEnd{Kind: "List"}
-	err = g.contents(func(o *gotten, content map[string]any) error {
-		if g.Deleted {
-			end.Deletions = append(end.Deletions, deletedAt{o.deletedAt, g.clock.At(o.deletedAt)})
+	err = p.contents(func(o *gotten, content map[string]any) error {
+		if p.Deleted {
+			end.Deletions = append(end.Deletions, deletedAt{o.deletedAt, p.clock.At(o.deletedAt)})
 		}
 		return list.Add(content)
 	})
@@ -117,36 +151,36 @@ func (g *finder) printDocument() error {
 }
 
 // printTemplate runs a JSONPath or Go template over the object, or the List, in memory.
-func (g *finder) printTemplate() error {
-	run, err := render.NewTemplate(g.Format, g.Template)
+func (p *printer) printTemplate() error {
+	run, err := render.NewTemplate(p.Format, p.Template)
 	if err != nil {
 		return transform.Usagef("--output: %v", err)
 	}
 	items := []any{}
-	err = g.contents(func(_ *gotten, content map[string]any) error {
-		if g.Format != "jsonpath-as-json" {
+	err = p.contents(func(_ *gotten, content map[string]any) error {
+		if p.Format != "jsonpath-as-json" {
 			content, _ = render.QuoteNames(content).(map[string]any)
 		}
 		items = append(items, content)
 		return nil
 	})
-	if err != nil || g.single() && len(items) == 0 {
+	if err != nil || p.single() && len(items) == 0 {
 		return err
 	}
 	content := map[string]any{
 		"apiVersion": "v1", "kind": "List", "items": items, "metadata": map[string]any{"resourceVersion": ""}}
-	if g.single() {
+	if p.single() {
 		content = items[0].(map[string]any)
 	}
 	var out bytes.Buffer
-	err = run(g.ctx, &out, content)
+	err = run(p.ctx, &out, content)
 	if redactedMark().Match(out.Bytes()) || errors.As(err, new(base64.CorruptInputError)) {
-		g.sayHidden()
+		p.sayHidden()
 	}
-	if _, writeErr := g.Out.Write(out.Bytes()); err == nil {
+	if _, writeErr := p.Out.Write(out.Bytes()); err == nil {
 		return writeErr
 	}
-	if ctxErr := g.ctx.Err(); ctxErr != nil {
+	if ctxErr := p.ctx.Err(); ctxErr != nil {
 		return ctxErr
 	}
 	if errors.Is(err, jsonpath.ErrTooMuch) || errors.Is(err, render.ErrEndless) {
@@ -156,13 +190,13 @@ func (g *finder) printTemplate() error {
 }
 
 // printRaw prints the decrypted value of one object unchanged.
-func (g *finder) printRaw() error {
+func (p *printer) printRaw() error {
 	var values [][]byte
-	err := g.each(func(_ Asked, o *gotten) error {
+	err := p.each(func(_ Asked, o *gotten) error {
 		switch {
 		case o.Undecryptable != nil || o.Value == nil:
 			return nil
-		case g.hide != nil && g.hide.Value(o.Key, o.Value):
+		case p.hide != nil && p.hide.Value(o.Key, o.Value):
 			return &RefusedError{fmt.Errorf("%s: its secrets need --show-secrets", render.Printable(string(o.Key)))}
 		}
 		if values = append(values, o.Value); len(values) > 1 {
@@ -171,33 +205,33 @@ func (g *finder) printRaw() error {
 		return nil
 	})
 	if err == nil && values != nil {
-		_, err = g.Out.Write(values[0])
+		_, err = p.Out.Write(values[0])
 	}
 	return err
 }
 
-func (g *finder) printCustomColumns() error {
-	columns, err := render.ParseCustomColumns(g.Template)
+func (p *printer) printCustomColumns() error {
+	columns, err := render.ParseCustomColumns(p.Template)
 	if err != nil {
 		return transform.Usagef("--output: %v", err)
 	}
-	t := render.NewCustomTable(g.Out)
-	if !g.NoHeaders {
+	t := render.NewCustomTable(p.Out)
+	if !p.NoHeaders {
 		cell := func(header string) any { return render.Cell(header, len(columns.Headers)) }
 		if err := t.Row(stream.Mapped(columns.Headers, cell)); err != nil {
 			return err
 		}
 	}
 	masked, mark := false, redactedMark()
-	err = g.contents(func(o *gotten, content map[string]any) error {
-		cells := columns.Cells(g.ctx, content)
-		if err := g.checkCells(o, cells, func(i int) string { return columns.Headers[i] }); err != nil {
+	err = p.contents(func(o *gotten, content map[string]any) error {
+		cells := columns.Cells(p.ctx, content)
+		if err := p.checkCells(o, cells, func(i int) string { return columns.Headers[i] }); err != nil {
 			return err
 		}
 		for i, cell := range cells {
 			text := cell.(string)
-			if g.hide != nil {
-				text = g.hide.Text(text)
+			if p.hide != nil {
+				text = p.hide.Text(text)
 			}
 			masked = masked || mark.MatchString(text)
 			cells[i] = render.Cell(text, len(cells))
@@ -208,7 +242,7 @@ func (g *finder) printCustomColumns() error {
 		return err
 	}
 	if masked {
-		g.sayHidden()
+		p.sayHidden()
 	}
 	return t.Flush()
 }
@@ -219,8 +253,8 @@ func redactedMark() *regexp.Regexp {
 }
 
 // sayHidden explains how to show redacted values.
-func (g *finder) sayHidden() {
-	if g.hidden && !g.Quiet {
-		fmt.Fprintln(g.Errs, "secret values are redacted; --show-secrets shows them")
+func (p *printer) sayHidden() {
+	if p.hidden && !p.Quiet {
+		fmt.Fprintln(p.Errs, "secret values are redacted; --show-secrets shows them")
 	}
 }

@@ -23,23 +23,23 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-func (g *finder) printTables() error {
+func (p *printer) printTables() error {
 	tables := 0
-	for _, a := range g.asked {
-		t := g.newTable(a.Type)
-		err := stream.Each(g.chosen(a, t.rows(a)), func(o *gotten) error {
+	for _, a := range p.asked {
+		t := p.newTable(a.Type)
+		err := stream.Each(p.chosen(a, t.rows(a)), func(o *gotten) error {
 			if !t.begun {
-				if tables++; tables > 1 && !g.NoHeaders {
-					if _, err := io.WriteString(g.Out, "\n"); err != nil {
+				if tables++; tables > 1 && !p.NoHeaders {
+					if _, err := io.WriteString(p.Out, "\n"); err != nil {
 						return err
 					}
 				}
 				t.begun = true
-				g.sayLeftOut(t)
+				p.sayLeftOut(t)
 			}
 			// the only error is the end of the context, which ends the objects too
 			own := o.cells[len(t.before):][:len(t.shown.Columns)]
-			_ = g.checkCells(o, own, func(i int) string { return t.shown.Columns[i].Name })
+			_ = p.checkCells(o, own, func(i int) string { return t.shown.Columns[i].Name })
 			return t.Row(o.cells)
 		})
 		if err == nil {
@@ -52,10 +52,10 @@ func (g *finder) printTables() error {
 	return nil
 }
 
-func (g *finder) sayLeftOut(t *typeTable) {
+func (p *printer) sayLeftOut(t *typeTable) {
 	if n := t.shown.LeftOut; n > 0 {
-		g.leftOut += n
-		fmt.Fprintf(g.Errs, "%s: printer columns not shown: %d of %d; -o json shows all fields\n",
+		p.leftOut += n
+		fmt.Fprintf(p.Errs, "%s: printer columns not shown: %d of %d; -o json shows all fields\n",
 			render.Printable(t.kind.Name()), n, n+len(t.shown.Columns)-1) // Name is in every table
 	}
 }
@@ -63,7 +63,7 @@ func (g *finder) sayLeftOut(t *typeTable) {
 // typeTable is the table of one type during printing.
 type typeTable struct {
 	*render.ObjectTable
-	g             *finder
+	p             *printer
 	kind          *inspect.Type
 	shown         columns.Table
 	before, after []column // the type's own columns are between
@@ -77,35 +77,35 @@ type column struct {
 	cell     func(*gotten) any
 }
 
-func (g *finder) newTable(kind *inspect.Type) *typeTable {
-	t := &typeTable{g: g, kind: kind, shown: columns.For(kind)}
-	if g.layouts.Flavour().KCP() { // objects are in logical clusters
+func (p *printer) newTable(kind *inspect.Type) *typeTable {
+	t := &typeTable{p: p, kind: kind, shown: columns.For(kind)}
+	if p.layouts.Flavour().KCP() { // objects lie in logical clusters
 		t.before = append(t.before, column{"Cluster", 0, func(o *gotten) any { return o.Parsed.Cluster }})
 		t.after = append(t.after, column{"Identity", 1, func(o *gotten) any { return o.Parsed.Identity }})
 	}
-	if kind.Namespaced && g.Namespace == "" {
+	if kind.Namespaced && p.Namespace == "" {
 		t.before = append(t.before, column{"Namespace", 0, func(o *gotten) any { return o.Parsed.Namespace }})
 	}
-	if g.Deleted {
+	if p.Deleted {
 		t.after = append(t.after, column{"Deleted-Revision", 0, func(o *gotten) any { return o.deletedAt }},
 			column{"Deleted-About", 0, func(o *gotten) any {
-				return g.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.About })
+				return p.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.About })
 			}},
 			column{"Not-Before", 1, func(o *gotten) any {
-				return g.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.NotBefore })
+				return p.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.NotBefore })
 			}},
 			column{"Not-After", 1, func(o *gotten) any {
-				return g.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.NotAfter })
+				return p.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.NotAfter })
 			}})
 	}
-	if g.Stored {
+	if p.Stored {
 		t.after = append(t.after, storedColumns()...)
 	}
-	for _, key := range g.LabelColumns {
+	for _, key := range p.LabelColumns {
 		name := key[strings.LastIndex(key, "/")+1:]
 		t.after = append(t.after, column{name, 0, func(o *gotten) any { return labelsOf(o)[key] }})
 	}
-	if g.ShowLabels {
+	if p.ShowLabels {
 		t.after = append(t.after, column{"Labels", 0, func(o *gotten) any {
 			return labels.FormatLabels(labelsOf(o))
 		}})
@@ -115,16 +115,16 @@ func (g *finder) newTable(kind *inspect.Type) *typeTable {
 	}
 	before, after := stream.Mapped(t.before, define), stream.Mapped(t.after, define)
 	all := slices.Concat(before, render.Columns(t.shown.Columns), after)
-	t.ObjectTable = render.NewObjectTable(g.Out, all, printers.PrintOptions{
-		NoHeaders: g.NoHeaders, Wide: g.Format == "wide", WithKind: len(g.asked) > 1 || g.ShowKind,
+	t.ObjectTable = render.NewObjectTable(p.Out, all, printers.PrintOptions{
+		NoHeaders: p.NoHeaders, Wide: p.Format == "wide", WithKind: len(p.asked) > 1 || p.ShowKind,
 		Kind: schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Kind},
 	})
 	return t
 }
 
 // deletedAbout formats a time of the bracket of a deletion.
-func (g *finder) deletedAbout(o *gotten, of func(*compare.Bracket) time.Time) any {
-	if at := g.clock.At(o.deletedAt); at != nil && !of(at).IsZero() {
+func (p *printer) deletedAbout(o *gotten, of func(*compare.Bracket) time.Time) any {
+	if at := p.clock.At(o.deletedAt); at != nil && !of(at).IsZero() {
 		return of(at).Format(time.RFC3339)
 	}
 	return "<unknown>"
@@ -136,9 +136,9 @@ func labelsOf(o *gotten) map[string]string {
 
 // rows yields the objects of a type with their cells.
 func (t *typeTable) rows(a Asked) iter.Seq2[*gotten, error] {
-	g := t.g
-	if g.Deleted || g.sortBy(a.Type) != "" {
-		return stream.Map(g.sorted(a), func(o *gotten) *gotten {
+	p := t.p
+	if p.Deleted || p.sortBy(a.Type) != "" {
+		return stream.Map(p.sorted(a), func(o *gotten) *gotten {
 			t.finish(o)
 			return o
 		})
@@ -146,10 +146,10 @@ func (t *typeTable) rows(a Asked) iter.Seq2[*gotten, error] {
 	item := func(e *inspect.Entry) (gotten, int) {
 		return gotten{Object: &inspect.Object{Entry: e}}, len(e.Value)
 	}
-	entries := g.reader.Entries(g.ctx, a.Type, g.selection(a))
-	return stream.Ahead(g.reader.Snapshot().Guard, entries, item, func(o *gotten) {
+	entries := p.reader.Entries(p.ctx, a.Type, p.selection(a))
+	return stream.Ahead(p.reader.Snapshot().Guard, entries, item, func(o *gotten) {
 		o.Object = inspect.Undecoded(a.Type, o.Entry)
-		if g.ctx.Err() != nil || t.direct(o) { // chosen checks the context too
+		if p.ctx.Err() != nil || t.direct(o) { // chosen asks the context too
 			return
 		}
 		o.Object = inspect.NewObject(a.Type, o.Entry)
@@ -161,15 +161,15 @@ func (t *typeTable) rows(a Asked) iter.Seq2[*gotten, error] {
 
 // direct sets the cells from the stored value if possible, in a tenth of the time.
 func (t *typeTable) direct(o *gotten) bool {
-	g := t.g
-	if t.shown.StoredRow == nil || g.Where != nil || !g.Selector.Empty() || g.ShowLabels || g.LabelColumns != nil {
+	p := t.p
+	if t.shown.StoredRow == nil || p.Where != nil || !p.Selector.Empty() || p.ShowLabels || p.LabelColumns != nil {
 		return false
 	}
 	v, is := o.Protobuf()
 	if !is {
 		return false
 	}
-	own, sure := t.shown.StoredRow(v, g.Now)
+	own, sure := t.shown.StoredRow(v, p.Now)
 	if sure {
 		o.cells = t.cells(o, own)
 	}
@@ -178,15 +178,15 @@ func (t *typeTable) direct(o *gotten) bool {
 
 // finish sets the cells of a decoded object.
 func (t *typeTable) finish(o *gotten) {
-	if o.unfit = !t.g.fits(o); o.unfit {
+	if o.unfit = !t.p.fits(o); o.unfit {
 		return
 	}
 	own := make([]any, len(t.shown.Columns))
 	if o.Content != nil {
-		if !t.kind.Builtin && t.g.hide != nil { // a column may show a secret
-			t.g.hide.Object(o.Key, o.Content)
+		if !t.kind.Builtin && t.p.hide != nil { // a column may be one of what must not be shown
+			t.p.hide.Object(o.Key, o.Content)
 		}
-		copy(own, t.shown.Row(o.Content, t.g.Now))
+		copy(own, t.shown.Row(o.Content, t.p.Now))
 	} else {
 		for i, c := range t.shown.Columns {
 			if c.Name == "Name" {
@@ -203,14 +203,14 @@ func (t *typeTable) cells(o *gotten, own []any) []any {
 	of := func(c column) any { return c.cell(o) }
 	cells := slices.Concat(stream.Mapped(t.before, of), own, stream.Mapped(t.after, of))
 	for i := range cells {
-		cells[i] = t.g.printableCell(cells[i], len(cells))
+		cells[i] = t.p.printableCell(cells[i], len(cells))
 	}
 	return cells
 }
 
 // checkCells marks the cells whose path finds too much, and names the first on stderr. Its only
 // error is the end of the context.
-func (g *finder) checkCells(o *gotten, cells []any, header func(i int) string) error {
+func (p *printer) checkCells(o *gotten, cells []any, header func(i int) string) error {
 	var failed []int
 	for i, cell := range cells {
 		if _, is := cell.(error); is {
@@ -218,14 +218,14 @@ func (g *finder) checkCells(o *gotten, cells []any, header func(i int) string) e
 		}
 	}
 	if failed == nil {
-		return g.ctx.Err()
+		return p.ctx.Err()
 	}
 	what := "column " + render.Cell(header(failed[0]), 1)
 	if more := len(failed) - 1; more > 0 {
-		g.unbounded += more
+		p.unbounded += more
 		what += " and " + phrase.Count(more, "more column")
 	}
-	mark, err := g.bounded(o, what, cells[failed[0]].(error))
+	mark, err := p.bounded(o, what, cells[failed[0]].(error))
 	for _, i := range failed {
 		cells[i] = mark
 	}
@@ -233,13 +233,13 @@ func (g *finder) checkCells(o *gotten, cells []any, header func(i int) string) e
 }
 
 // printableCell returns a cell for a terminal: the first line of a text, as with kubectl.
-func (g *finder) printableCell(cell any, columns int) any {
+func (p *printer) printableCell(cell any, columns int) any {
 	text, isText := cell.(string)
 	if !isText {
 		return cell
 	}
-	if g.hide != nil {
-		text = g.hide.Text(text)
+	if p.hide != nil {
+		text = p.hide.Text(text)
 	}
 	if end := strings.IndexAny(text, "\f\n\r"); end >= 0 {
 		text = text[:end] + "..."
