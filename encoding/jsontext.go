@@ -66,8 +66,8 @@ func parseJSON(text []byte, opening byte, out jsonObject) (jsonObject, error) {
 	return nil, wrong
 }
 
-// passFields appends the fields of an object, or the elements of a list, to out, which is empty. The
-// position is at the bracket.
+// passFields appends the fields of an object, or the elements of a list, to out, which is empty.
+// The position is at the bracket.
 func passFields(p *Scanner, closing byte, out jsonObject) (_ jsonObject, ok bool) {
 	more, ok := p.begins(closing)
 	for more && ok {
