@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
-	"github.com/etcdshift/etcdshift/internal/report/page"
+
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -82,7 +82,7 @@ func runReport(c *cli.Context, args []string) error {
 	}
 	skip(c, found)
 	if f != nil {
-		if err := writePage(f, page.Page{Report: found, Path: args[0], Version: version()}); err != nil {
+		if err := writePage(f, report.Page{Report: found, Path: args[0], Version: version()}); err != nil {
 			return err
 		}
 	}
@@ -110,7 +110,7 @@ func skip(c *cli.Context, r *report.Report) {
 	}
 }
 
-func writePage(f *publish.File, p page.Page) error {
+func writePage(f *publish.File, p report.Page) error {
 	if err := p.HTML(f.File()); err != nil {
 		return err
 	}

@@ -1,13 +1,18 @@
-// Package report collects the results of other packages about a snapshot in one document, for
-// people to read and sign. The folder page creates its HTML.
+// Package report collects the results of other packages about a snapshot in one document, and writes
+// it as one HTML page, with the templates page.html and sections.html.
 //
 // Invariants:
 //
-//   - The same files and options give the same document: no clock, no host name.
+//   - The same files and options give the same document, and the same bytes of the page: no clock,
+//     no host name.
 //   - Nothing is read twice for the same fact: other packages provide it.
 //   - For a damaged file, only the damage is reported.
 //   - The document contains no Secret values. Credentials in texts of findings are redacted.
-//   - Each list in a page is bounded, with the number of omitted entries.
+//   - The page loads nothing external and runs nothing: no script, no style attribute. Its policy
+//     allows one style sheet, by its hash.
+//   - A text from a snapshot stays text: html/template escapes it. Control characters and
+//     characters that change the text direction are visible.
+//   - Long texts and long lists of the page are cut, with the omitted amount.
 package report
 
 import (

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"fmt"
@@ -7,20 +7,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // TestCut checks that a shortened list has the number of omitted entries.
 func TestCut(t *testing.T) {
-	p := read(t, recorded(t, "storage/before"), report.Options{})
-	p.Migration = &report.Migration{}
+	p := read(t, recorded(t, "storage/before"), Options{})
+	p.Migration = &Migration{}
 	for i := range mostGroups + 3 {
 		name := fmt.Sprint("a", i)
-		p.Migration.Lists = append(p.Migration.Lists, report.Length{Name: name, Count: 1})
+		p.Migration.Lists = append(p.Migration.Lists, Length{Name: name, Count: 1})
 		p.Status.Alarms = append(p.Status.Alarms, snapshot.Raised{Kind: snapshot.AlarmNoSpace, Member: name})
 		p.Diagnosis.Findings = append(p.Diagnosis.Findings,
-			report.Finding{Code: &finding.Code{Name: name}, Level: finding.Info})
+			Finding{Code: &finding.Code{Name: name}, Level: finding.Info})
 	}
 	text := printed(t, p.HTML)
 	require.Contains(t, text, "and 33 more lists")

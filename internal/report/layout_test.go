@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"fmt"
@@ -9,18 +9,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/etcdshift/etcdshift/internal/report"
 )
 
 // TestChartLabels checks that no chart label overlaps the next label or the edge.
 func TestChartLabels(t *testing.T) {
 	for n := range 45 {
 		for _, seconds := range []int64{1, 3600, 86400} {
-			a := &report.Activity{Width: seconds}
+			a := &Activity{Width: seconds}
 			for i := range n + 1 {
-				a.Periods = append(a.Periods, report.Span{From: time.Unix(int64(i)*seconds, 0).UTC(),
-					Events: report.Events{Created: 1}})
+				a.Periods = append(a.Periods, Span{From: time.Unix(int64(i)*seconds, 0).UTC(),
+					Events: Events{Created: 1}})
 			}
 			for _, c := range charts(a) {
 				require.NotEmpty(t, c.Labels)
@@ -40,7 +38,7 @@ func TestChartLabels(t *testing.T) {
 // TestVerdictsOnPhone checks that each cell of a table with verdicts has its column name, for the
 // stacked layout on phones.
 func TestVerdictsOnPhone(t *testing.T) {
-	p := read(t, recorded(t, "calico/before"), report.Options{})
+	p := read(t, recorded(t, "calico/before"), Options{})
 	text := printed(t, p.HTML)
 	require.Equal(t, 1, strings.Count(text, `<table class="stack">`))
 	require.Contains(t, text,
@@ -51,17 +49,17 @@ func TestVerdictsOnPhone(t *testing.T) {
 // with many, with the number of the omitted objects.
 func TestDifferencesByName(t *testing.T) {
 	r := recorded(t, "calico/before")
-	d := read(t, r, report.Options{Before: recorded(t, "storage/before")}).Before
+	d := read(t, r, Options{Before: recorded(t, "storage/before")}).Before
 	named := map[string]int{}
 	for _, o := range d.Objects {
 		named[o.Resource]++
 	}
-	p := read(t, r, report.Options{Before: recorded(t, "storage/before")})
+	p := read(t, r, Options{Before: recorded(t, "storage/before")})
 	page := printed(t, p.HTML)
 	left := 0
 	for _, c := range d.Summary {
-		require.Equal(t, min(c.Found(), report.Most), named[c.Resource], c.Resource)
-		if more := c.Found() - report.Most; more > 0 {
+		require.Equal(t, min(c.Found(), Most), named[c.Resource], c.Resource)
+		if more := c.Found() - Most; more > 0 {
 			left += more
 			require.Contains(t, page, fmt.Sprintf("and %d more of ", more))
 		}

@@ -1,15 +1,4 @@
-// Package page writes a report as one HTML file, with the templates page.html and sections.html.
-// Texts from a snapshot are hostile.
-//
-// Invariants:
-//
-//   - The HTML loads nothing external and runs nothing: no script, no style attribute. Its policy
-//     allows one style sheet, by its hash.
-//   - A text from a snapshot stays text: html/template escapes it. Control characters and
-//     characters that change the text direction are visible.
-//   - Long texts and long lists are cut, with the omitted amount.
-//   - The same report gives the same bytes.
-package page
+package report
 
 import (
 	"bufio"
@@ -23,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/internal/phrase"
-	"github.com/etcdshift/etcdshift/internal/report"
 )
 
 //go:embed page.html sections.html page.css
@@ -31,7 +19,7 @@ var files embed.FS
 
 // Page is a report with the program version.
 type Page struct {
-	*report.Report
+	*Report
 	Path    string // path of the snapshot, as given
 	Version string
 }

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"cmp"
@@ -13,7 +13,6 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
-	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -170,7 +169,7 @@ type version struct {
 func (p Page) Versions() (out versions) {
 	all := 0
 	for _, r := range p.Status.Resources {
-		out.Lists = append(out.Lists, report.Lists(r)...)
+		out.Lists = append(out.Lists, Lists(r)...)
 		if len(r.Versions) == 0 {
 			out.Empty++
 		}
@@ -189,7 +188,7 @@ func (p Page) Versions() (out versions) {
 }
 
 func (p Page) version(r inspect.Resource, v inspect.Version) version {
-	row := version{Resource: r.Resource, At: v.APIVersion, Objects: v.Objects, Verdict: report.Verdict(r, v),
+	row := version{Resource: r.Resource, At: v.APIVersion, Objects: v.Objects, Verdict: Verdict(r, v),
 		Level: "error"}
 	if v.Standing == inspect.Stale {
 		row.Level = "warning"
@@ -202,7 +201,7 @@ func (p Page) version(r inspect.Resource, v inspect.Version) version {
 	} else {
 		row.At = strings.TrimSpace(row.At + " " + v.Kind)
 	}
-	if keys := report.Encrypted(v); keys != "" {
+	if keys := Encrypted(v); keys != "" {
 		row.At = strings.TrimSpace(row.At + " encrypted by " + keys)
 	}
 	return row
@@ -236,7 +235,7 @@ func (p Page) Shares() []share {
 // named is a different object, or the number of omitted objects of a resource.
 type named struct{ Op, Text string }
 
-func different(d *report.Difference) (rows []named) {
+func different(d *Difference) (rows []named) {
 	left, found := map[string]int{}, map[string]int{}
 	for _, o := range d.Objects {
 		left[o.Resource]++
@@ -250,7 +249,7 @@ func different(d *report.Difference) (rows []named) {
 			continue
 		}
 		all := found[o.Resource]
-		if more := others(all, report.Most, "of "+data(cmp.Or(o.Resource, "(no resource)"))); more != "" {
+		if more := others(all, Most, "of "+data(cmp.Or(o.Resource, "(no resource)"))); more != "" {
 			rows = append(rows, named{"…", more})
 		}
 	}
@@ -268,7 +267,7 @@ func outcome(o transform.Outcome) string {
 
 // migration groups the problems of a migration by code, in report order.
 type migration struct {
-	*report.Migration
+	*Migration
 	Errors, Warnings int
 	Groups           []*group
 	Rest             string
@@ -315,7 +314,7 @@ func decision(f finding.Finding) string {
 // Gravity returns the color class of the verdict.
 func (m *migration) Gravity() string {
 	switch {
-	case m.Fits == report.FitsNot, m.Outcome == transform.Refused, m.Outcome == transform.Failed, m.Errors > 0:
+	case m.Fits == FitsNot, m.Outcome == transform.Refused, m.Outcome == transform.Failed, m.Errors > 0:
 		return "error"
 	case m.Warnings > 0:
 		return "warning"

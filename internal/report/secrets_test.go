@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
@@ -31,7 +30,7 @@ func TestSecrets(t *testing.T) {
 	} {
 		script += fmt.Sprintf("put %q %q\nput %q %q\n", key+name, text, key+name, text+" ")
 	}
-	p := read(t, opened(t, etcdtest.Build(t, script)), report.Options{Before: opened(t, old)})
+	p := read(t, opened(t, etcdtest.Build(t, script)), Options{Before: opened(t, old)})
 	document, err := json.Marshal(p.Report)
 	require.NoError(t, err)
 	for _, text := range []string{printed(t, p.HTML), string(document)} {

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
@@ -65,11 +64,11 @@ func TestHostile(t *testing.T) {
 			"level": hostileTexts()[1], "reason": hostileTexts()[2]}},
 	})
 	require.NoError(t, err)
-	p := read(t, opened(t, path, "/registry"), report.Options{Migration: migration})
+	p := read(t, opened(t, path, "/registry"), Options{Migration: migration})
 	p.Path = hostileTexts()[3]
 	page := printed(t, p.HTML)
 	requireQuiet(t, page)
-	require.Equal(t, report.FitsNot, p.Migration.Fits)
+	require.Equal(t, FitsNot, p.Migration.Fits)
 	require.Contains(t, page, "&lt;script&gt;alert(1)&lt;/")
 	require.Contains(t, page, `\u202e`)
 	require.Less(t, len(page), 1<<20)

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/etcdshift/etcdshift/internal/phrase"
-	"github.com/etcdshift/etcdshift/internal/report"
 )
 
 // Letter width and margin in a chart, in chart units.
@@ -41,11 +40,11 @@ const (
 	chartTop    = 10
 )
 
-func source(how report.How) string {
+func source(how How) string {
 	switch how {
-	case report.ByRevision:
+	case ByRevision:
 		return "about, by revision: from objects written next to it"
-	case report.ByNothing:
+	case ByNothing:
 		return "no time known"
 	}
 	return string(how)
@@ -54,17 +53,17 @@ func source(how report.How) string {
 // period is a named period with its events; the name may also be "earlier" or "later".
 type period struct {
 	Name string
-	report.Events
+	Events
 }
 
 // periods returns the table rows of a chart, without empty periods.
-func periods(a *report.Activity) []period {
+func periods(a *Activity) []period {
 	all := []period{{"earlier", a.Earlier}}
 	for _, s := range a.Periods {
 		all = append(all, period{s.From.Format(layout(a.Width, false)), s.Events})
 	}
 	all = append(all, period{"later", a.Later}, period{"no time known", a.Undated})
-	return slices.DeleteFunc(all, func(p period) bool { return p.Events == report.Events{} })
+	return slices.DeleteFunc(all, func(p period) bool { return p.Events == Events{} })
 }
 
 // width describes the length of a period.
@@ -104,7 +103,7 @@ func layout(seconds int64, short bool) string {
 }
 
 // charts returns the charts for wide screens and for phones.
-func charts(a *report.Activity) []chart {
+func charts(a *Activity) []chart {
 	var out []chart
 	for _, c := range []chart{{Form: "wide", Width: 1000, Height: 220}, {Form: "tall", Width: 400, Height: 220}} {
 		c.draw(a)
@@ -113,7 +112,7 @@ func charts(a *report.Activity) []chart {
 	return out
 }
 
-func (c *chart) draw(a *report.Activity) {
+func (c *chart) draw(a *Activity) {
 	most := 1
 	for _, s := range a.Periods {
 		most = max(most, s.Created+s.Changed+s.Deleted)
@@ -149,7 +148,7 @@ func (c *chart) draw(a *report.Activity) {
 }
 
 // label adds as many period labels as fit.
-func (c *chart) label(a *report.Activity, step float64) {
+func (c *chart) label(a *Activity, step float64) {
 	y, end := tenths(float64(c.Height-8)), 0.0
 	for i, s := range a.Periods {
 		name := s.From.Format(layout(a.Width, true))

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"bytes"
@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -26,7 +25,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // recorded opens a recorded snapshot.
 func recorded(t testing.TB, name string) *inspect.Reader {
 	t.Helper()
-	zipped, err := os.Open(filepath.Join("..", "..", "..", "testdata", name+".db.gz"))
+	zipped, err := os.Open(filepath.Join("..", "..", "testdata", name+".db.gz"))
 	require.NoError(t, err)
 	defer zipped.Close()
 	r, err := gzip.NewReader(zipped)
@@ -46,9 +45,9 @@ func opened(t testing.TB, path string, prefixes ...string) *inspect.Reader {
 	return inspect.NewReader(s, nil, prefixes...)
 }
 
-func read(t testing.TB, r *inspect.Reader, o report.Options) Page {
+func read(t testing.TB, r *inspect.Reader, o Options) Page {
 	t.Helper()
-	found, err := report.Read(context.Background(), r, o)
+	found, err := Read(context.Background(), r, o)
 	require.NoError(t, err)
 	if found.Status != nil { // the name of a temporary folder varies
 		found.Status.Path = "in.db"
@@ -70,9 +69,9 @@ func TestRecorded(t *testing.T) {
 		"hostile/v-memname", "hostile/v-alarm"} {
 		t.Run(name, func(t *testing.T) {
 			r := recorded(t, name)
-			p := read(t, r, report.Options{})
+			p := read(t, r, Options{})
 			page := printed(t, p.HTML)
-			again := read(t, r, report.Options{})
+			again := read(t, r, Options{})
 			require.Equal(t, page, printed(t, again.HTML))
 			sections := []string{"identity", "verify", "doctor", "versions", "sizes", "activity", "objects",
 				"history", "sign"}
@@ -111,7 +110,7 @@ func requireQuiet(t testing.TB, page string) {
 
 // TestGolden compares the page of a small snapshot with a recorded page.
 func TestGolden(t *testing.T) {
-	p := read(t, recorded(t, "storage/before"), report.Options{Before: recorded(t, "storage/flipped")})
+	p := read(t, recorded(t, "storage/before"), Options{Before: recorded(t, "storage/flipped")})
 	p.Before.Old.Path = "old.db"
 	_, got, _ := strings.Cut(printed(t, p.HTML), "</head>\n")
 	golden := filepath.Join("testdata", "storage.html")
@@ -121,5 +120,5 @@ func TestGolden(t *testing.T) {
 	}
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
-	require.Equal(t, string(want), got, "go test ./internal/report/page -run TestGolden -update")
+	require.Equal(t, string(want), got, "go test ./internal/report -run TestGolden -update")
 }
