@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/manifest"
 	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
@@ -36,10 +35,10 @@ type exporter struct {
 	ExportOptions
 	types   *inspect.Types
 	labels  objects.Selector // selects objects
-	chooser manifest.Chooser
-	left    map[manifest.Reason]map[string]int // counts by type
-	custom  map[string]bool                    // the names of the definitions of exported custom resources
-	needs   map[manifest.Need]bool
+	omitter omitter
+	left    map[omission]map[string]int // how many, by type
+	custom  map[string]bool             // the names of the definitions of exported custom resources
+	needs   map[need]bool
 	missing []string // needed objects that the snapshot lacks
 	others  []string // needed objects outside the export
 	large   int      // exported objects too large for a client-side apply
@@ -56,8 +55,8 @@ func Export(ctx context.Context, r *inspect.Reader, asked []Asked, o Options, x 
 	if g.layouts.Flavour().KCP() && o.AnyCluster {
 		return transform.Usagef("the snapshot is of kcp; name a logical cluster with --cluster")
 	}
-	e := &exporter{finder: g, ExportOptions: x, labels: o.Selector, left: map[manifest.Reason]map[string]int{},
-		custom: map[string]bool{}, needs: map[manifest.Need]bool{}}
+	e := &exporter{finder: g, ExportOptions: x, labels: o.Selector, left: map[omission]map[string]int{},
+		custom: map[string]bool{}, needs: map[need]bool{}}
 	if e.types, err = r.Types(ctx); err != nil {
 		return err
 	}
@@ -118,7 +117,7 @@ func (e *exporter) look(kind *inspect.Type, o *inspect.Object) {
 	if !kind.Builtin {
 		e.custom[kind.Name()] = true
 	}
-	for _, n := range manifest.Needs(kind, o.Content) {
+	for _, n := range needsOf(kind, o.Content) {
 		e.needs[n] = true
 	}
 }
@@ -137,7 +136,7 @@ func (e *exporter) wanted(asked []Asked) []Asked {
 }
 
 func sortByRank(asked []Asked) {
-	slices.SortStableFunc(asked, func(a, b Asked) int { return manifest.Rank(a.Type) - manifest.Rank(b.Type) })
+	slices.SortStableFunc(asked, func(a, b Asked) int { return rank(a.Type) - rank(b.Type) })
 }
 
 func (e *exporter) namespaces() Asked {
@@ -150,11 +149,11 @@ func (e *exporter) namespaces() Asked {
 
 // reason returns why an object is left out; "" if it is exported. Named objects are always
 // exported.
-func (e *exporter) reason(a Asked, o *inspect.Object) manifest.Reason {
+func (e *exporter) reason(a Asked, o *inspect.Object) omission {
 	if e.All || len(a.Names) > 0 || !a.Type.Namespaced {
 		return ""
 	}
-	return e.chooser.LeftOut(a.Type, o.Content)
+	return e.omitter.leftOut(a.Type, o.Content)
 }
 
 // leaves counts an object to leave out, and returns true.
@@ -189,11 +188,11 @@ func (e *exporter) bindings() error {
 			subject, _ := s.(map[string]any)
 			return subject["kind"] == "ServiceAccount" && (e.Namespace == "" || subject["namespace"] == e.Namespace)
 		})
-		if bound && !manifest.Bootstrapped(o.Content) {
+		if bound && !bootstrapped(o.Content) {
 			group := kind.Resource.Group
-			e.needs[manifest.Need{Group: group, Resource: kind.Resource.Resource, Name: o.Parsed.Name}] = true
+			e.needs[need{Group: group, Resource: kind.Resource.Resource, Name: o.Parsed.Name}] = true
 			if role, _, _ := unstructured.NestedString(o.Content, "roleRef", "name"); role != "" {
-				e.needs[manifest.Need{Group: group, Resource: "clusterroles", Name: role}] = true
+				e.needs[need{Group: group, Resource: "clusterroles", Name: role}] = true
 			}
 		}
 		return nil
@@ -204,7 +203,7 @@ func (e *exporter) bindings() error {
 func (e *exporter) addNeeded() error {
 	gr := keys.DefinitionType()
 	for name := range e.custom {
-		e.needs[manifest.Need{Group: gr.Group, Resource: gr.Resource, Name: name}] = true
+		e.needs[need{Group: gr.Group, Resource: gr.Resource, Name: name}] = true
 	}
 	found := map[*inspect.Type][]string{}
 	for _, n := range slices.SortedFunc(maps.Keys(e.needs), compareNeeds) {
@@ -220,7 +219,7 @@ func (e *exporter) addNeeded() error {
 		switch definition := kind.Resource == gr; {
 		case object == nil:
 			e.missing = append(e.missing, name)
-		case manifest.Bootstrapped(object.Content):
+		case bootstrapped(object.Content):
 		case definition, e.Needed && !e.CRDs:
 			found[kind] = append(found[kind], n.Name)
 		default:
@@ -235,7 +234,7 @@ func (e *exporter) addNeeded() error {
 	return nil
 }
 
-func compareNeeds(a, b manifest.Need) int {
+func compareNeeds(a, b need) int {
 	return strings.Compare(a.Resource+"/"+a.Name, b.Resource+"/"+b.Name)
 }
 
@@ -247,7 +246,7 @@ func (e *exporter) say() {
 	line := func(format string, args ...any) {
 		fmt.Fprintln(e.Errs, render.Printable(fmt.Sprintf(format, args...)))
 	}
-	for _, why := range manifest.Reasons() {
+	for _, why := range omissions() {
 		var counts []string
 		for _, name := range slices.Sorted(maps.Keys(e.left[why])) {
 			counts = append(counts, fmt.Sprintf("%d %s", e.left[why][name], name))
@@ -292,7 +291,7 @@ func (e *exporter) export(o *gotten) (err error) {
 	case o.Partial:
 		err = errors.New("this build does not know the kind, only its metadata could be read; -o raw has the bytes")
 	default:
-		content, err = manifest.Export(o.Type, o.Content)
+		content, err = toManifest(o.Type, o.Content)
 	}
 	if err != nil {
 		e.shown--

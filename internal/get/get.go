@@ -7,6 +7,8 @@
 //     all of them.
 //   - An unreadable value is named on the writer of messages, and causes an error at the end.
 //   - Without Options.Secrets no credential is printed, searched or compared.
+//   - Export removes only fields that a server or controller sets again, and owner references: with
+//     another uid the garbage collector would delete the object.
 package get
 
 import (

@@ -1,4 +1,4 @@
-package manifest_test
+package get
 
 import (
 	"testing"
@@ -10,7 +10,6 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/manifest"
 )
 
 func parse(t testing.TB, text string) map[string]any {
@@ -22,7 +21,7 @@ func parse(t testing.TB, text string) map[string]any {
 	return obj
 }
 
-func TestExport(t *testing.T) {
+func TestToManifest(t *testing.T) {
 	for name, c := range map[string]struct{ kind, before, after string }{
 		"metadata": {
 			"ConfigMap", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, uid: u, resourceVersion: "1", generation: 2, creationTimestamp: x,
@@ -58,14 +57,14 @@ func TestExport(t *testing.T) {
 			`{metadata: {annotations: [1], labels: 2, finalizers: x}, spec: {containers: 7, volumes: x}}`,
 			`{metadata: {annotations: [1], labels: 2, finalizers: x}, spec: {containers: 7, volumes: x}}`},
 	} {
-		got, err := manifest.Export(&inspect.Type{Kind: c.kind, Builtin: true}, parse(t, c.before))
+		got, err := toManifest(&inspect.Type{Kind: c.kind, Builtin: true}, parse(t, c.before))
 		require.NoError(t, err, name)
 		require.Equal(t, parse(t, c.after), got, name)
 	}
 }
 
 // TestExportAtServedVersion checks that a custom resource has a version that a server accepts.
-func TestExportAtServedVersion(t *testing.T) {
+func TestManifestAtServedVersion(t *testing.T) {
 	crd := func(strategy string) *inspect.Type {
 		parsed, err := schema.ParseCRD(
 			[]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},
@@ -81,12 +80,12 @@ func TestExportAtServedVersion(t *testing.T) {
 			`, kind: Widget, metadata: {name: a, namespace: b}, spec: {x: 1}}`)
 	}
 	for _, version := range []string{"v1", "v1alpha1"} {
-		got, err := manifest.Export(crd(`{"strategy":"None"}`), widget(version))
+		got, err := toManifest(crd(`{"strategy":"None"}`), widget(version))
 		require.NoError(t, err)
 		require.Equal(t, widget("v1"), got)
 	}
 	webhook := `{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://x"},"conversionReviewVersions":["v1"]}}`
-	_, err := manifest.Export(crd(webhook), widget("v1alpha1"))
+	_, err := toManifest(crd(webhook), widget("v1alpha1"))
 	require.ErrorIs(t, err, schema.ErrNeedsWebhook)
 	require.ErrorContains(t, err, "stored at v1alpha1, which is not served")
 }
@@ -102,9 +101,9 @@ func TestRank(t *testing.T) {
 		builtin("deployments"),
 		builtin("mutatingwebhookconfigurations")}
 	for i := range order[1:] {
-		require.Less(t, manifest.Rank(order[i]), manifest.Rank(order[i+1]), order[i+1].Name())
+		require.Less(t, rank(order[i]), rank(order[i+1]), order[i+1].Name())
 	}
-	require.Equal(t, manifest.Rank(custom), manifest.Rank(builtin("newer")))
+	require.Equal(t, rank(custom), rank(builtin("newer")))
 }
 
 func TestMadeAgain(t *testing.T) {
@@ -117,6 +116,6 @@ func TestMadeAgain(t *testing.T) {
 		`{metadata: {labels: {a: b}, ownerReferences: [{kind: Node, controller: true, name: n}]}}`: true,
 	} {
 		content := parse(t, text)
-		require.Equal(t, want, manifest.MadeAgain(content), text)
+		require.Equal(t, want, madeAgain(content), text)
 	}
 }

@@ -1,4 +1,4 @@
-package manifest
+package get
 
 import (
 	"strings"
@@ -11,40 +11,40 @@ import (
 )
 
 // Reason is the reason why an object need not be applied.
-type Reason string
+type omission string
 
 // The reasons.
 const (
-	ByCluster Reason = "made again by controllers and servers"
-	Finished  Reason = "finished: applied, they would run again"
-	Renewed   Reason = "stale: Events, Leases and records of leader elections"
-	Token     Reason = "tokens of a ServiceAccount by its old uid: request new ones"
+	omitMade     omission = "made again by controllers and servers"
+	omitFinished omission = "finished: applied, they would run again"
+	omitStale    omission = "stale: Events, Leases and records of leader elections"
+	omitToken    omission = "tokens of a ServiceAccount by its old uid: request new ones"
 )
 
-// Reasons lists all reasons.
-func Reasons() []Reason { return []Reason{ByCluster, Finished, Renewed, Token} }
+// omissions lists all of them.
+func omissions() []omission { return []omission{omitMade, omitFinished, omitStale, omitToken} }
 
-// Chooser leaves out objects that need not be applied. It must see Services before their Endpoints.
-// The zero value is ready.
-type Chooser struct {
+// omitter leaves out what need not be applied. It has to see Services before their Endpoints. The
+// zero value is ready.
+type omitter struct {
 	selecting map[[2]string]bool // namespace and name of Services whose Endpoints a controller creates
 }
 
-// LeftOut returns why an object is left out; "" if it is not.
-func (c *Chooser) LeftOut(t *inspect.Type, content map[string]any) Reason {
+// leftOut returns why an object is left out; "" if it is not.
+func (c *omitter) leftOut(t *inspect.Type, content map[string]any) omission {
 	u := unstructured.Unstructured{Object: content}
 	switch {
-	case MadeAgain(content):
-		return ByCluster
+	case madeAgain(content):
+		return omitMade
 	case !t.Builtin:
 		return ""
 	}
 	at := [2]string{u.GetNamespace(), u.GetName()}
 	switch t.Resource.Resource {
 	case "events", "leases":
-		return Renewed
+		return omitStale
 	case "csistoragecapacities":
-		return ByCluster
+		return omitMade
 	case "services":
 		if selector, _, _ := unstructured.NestedMap(content, "spec", "selector"); len(selector) > 0 {
 			if c.selecting == nil {
@@ -54,32 +54,32 @@ func (c *Chooser) LeftOut(t *inspect.Type, content map[string]any) Reason {
 		}
 	case "endpoints":
 		if u.GetAnnotations()["control-plane.alpha.kubernetes.io/leader"] != "" {
-			return Renewed
+			return omitStale
 		}
 		if c.selecting[at] {
-			return ByCluster
+			return omitMade
 		}
 	case "jobs", "pods":
 		if finished(content) {
-			return Finished
+			return omitFinished
 		}
 	case "secrets":
 		if kind, _, _ := unstructured.NestedString(content, "type"); kind == "kubernetes.io/service-account-token" {
-			return Token
+			return omitToken
 		}
 	case "roles", "rolebindings":
-		if Bootstrapped(content) {
-			return ByCluster
+		if bootstrapped(content) {
+			return omitMade
 		}
 	}
 	if ownName(t, at) {
-		return ByCluster
+		return omitMade
 	}
 	return ""
 }
 
 // Bootstrapped reports whether an API server creates an RBAC object at its start.
-func Bootstrapped(content map[string]any) bool {
+func bootstrapped(content map[string]any) bool {
 	u := unstructured.Unstructured{Object: content}
 	return u.GetLabels()["kubernetes.io/bootstrapping"] == "rbac-defaults" &&
 		u.GetAnnotations()[rbacv1.AutoUpdateAnnotationKey] == "true"
@@ -114,12 +114,12 @@ func ownName(t *inspect.Type, at [2]string) bool {
 	return false
 }
 
-// Need is a cluster-scoped object that another object names.
-type Need struct{ Group, Resource, Name string }
+// need is a cluster-scoped object that another one names.
+type need struct{ Group, Resource, Name string }
 
-// Needs lists the cluster-scoped objects that a namespaced object names, also for its Pods. Objects
-// that every API server creates are left out.
-func Needs(t *inspect.Type, content map[string]any) (needs []Need) {
+// needsOf lists the cluster-scoped objects that a namespaced object names, also for its Pods. What
+// every API server makes is left out.
+func needsOf(t *inspect.Type, content map[string]any) (needs []need) {
 	if !t.Builtin {
 		return nil
 	}
@@ -129,7 +129,7 @@ func Needs(t *inspect.Type, content map[string]any) (needs []Need) {
 	}
 	add := func(group, resource, name string) {
 		if name != "" {
-			needs = append(needs, Need{group, resource, name})
+			needs = append(needs, need{group, resource, name})
 		}
 	}
 	switch t.Kind {

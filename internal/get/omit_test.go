@@ -1,4 +1,4 @@
-package manifest_test
+package get
 
 import (
 	"testing"
@@ -7,73 +7,72 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/manifest"
 )
 
 func TestLeftOut(t *testing.T) {
-	var c manifest.Chooser
+	var c omitter
 	for _, tc := range []struct {
 		resource, object string
-		want             manifest.Reason
+		want             omission
 	}{
 		{"services", `{metadata: {name: web, namespace: a}, spec: {selector: {app: web}}}`, ""},
 		{"services", `{metadata: {name: manual, namespace: a}, spec: {}}`, ""},
-		{"endpoints", `{metadata: {name: web, namespace: a}}`, manifest.ByCluster},
+		{"endpoints", `{metadata: {name: web, namespace: a}}`, omitMade},
 		{"endpoints", `{metadata: {name: web, namespace: b}}`, ""},
 		{"endpoints", `{metadata: {name: manual, namespace: a}}`, ""},
 		{"endpoints",
 			`{metadata: {name: x, namespace: a, annotations: {control-plane.alpha.kubernetes.io/leader: "{}"}}}`,
-			manifest.Renewed},
+			omitStale},
 		{"endpointslices",
 			`{metadata: {name: web-x, namespace: a, ownerReferences: [{kind: Service, controller: true}]}}`,
-			manifest.ByCluster},
+			omitMade},
 		{"pods", `{metadata: {name: a}, status: {phase: Running}}`, ""},
-		{"pods", `{metadata: {name: a}, status: {phase: Succeeded}}`, manifest.Finished},
+		{"pods", `{metadata: {name: a}, status: {phase: Succeeded}}`, omitFinished},
 		{"jobs",
 			`{metadata: {name: a}, status: {conditions: [{type: Suspended, status: "True"}, {type: Failed, status: ` +
 				`"False"}]}}`, ""},
-		{"jobs", `{metadata: {name: a}, status: {conditions: [{type: Failed, status: "True"}]}}`, manifest.Finished},
+		{"jobs", `{metadata: {name: a}, status: {conditions: [{type: Failed, status: "True"}]}}`, omitFinished},
 		{"secrets", `{metadata: {name: a}, type: Opaque}`, ""},
-		{"secrets", `{metadata: {name: a}, type: kubernetes.io/service-account-token}`, manifest.Token},
-		{"leases", `{}`, manifest.Renewed},
-		{"events", `{}`, manifest.Renewed},
+		{"secrets", `{metadata: {name: a}, type: kubernetes.io/service-account-token}`, omitToken},
+		{"leases", `{}`, omitStale},
+		{"events", `{}`, omitStale},
 		{"serviceaccounts", `{metadata: {name: default, namespace: a}}`, ""}, // Pods are refused until it exists
-		{"configmaps", `{metadata: {name: kube-root-ca.crt, namespace: a}}`, manifest.ByCluster},
+		{"configmaps", `{metadata: {name: kube-root-ca.crt, namespace: a}}`, omitMade},
 		{"configmaps", `{metadata: {name: extension-apiserver-authentication, namespace: a}}`, ""},
-		{"services", `{metadata: {name: kubernetes, namespace: default}}`, manifest.ByCluster},
+		{"services", `{metadata: {name: kubernetes, namespace: default}}`, omitMade},
 		{"services", `{metadata: {name: kubernetes, namespace: a}}`, ""},
 		{"roles",
 			`{metadata: {name: a, labels: {kubernetes.io/bootstrapping: rbac-defaults}, annotations: ` +
-				`{rbac.authorization.kubernetes.io/autoupdate: "true"}}}`, manifest.ByCluster},
+				`{rbac.authorization.kubernetes.io/autoupdate: "true"}}}`, omitMade},
 		// a user has taken over the object
 		{"roles", `{metadata: {name: a, labels: {kubernetes.io/bootstrapping: rbac-defaults}}}`, ""},
 	} {
 		kind := &inspect.Type{Builtin: true, Resource: gvr.GroupResource{Resource: tc.resource}}
-		require.Equal(t, tc.want, c.LeftOut(kind, parse(t, tc.object)), "%s %s", tc.resource, tc.object)
+		require.Equal(t, tc.want, c.leftOut(kind, parse(t, tc.object)), "%s %s", tc.resource, tc.object)
 	}
 	custom := &inspect.Type{Resource: gvr.GroupResource{Group: "example.com", Resource: "events"}}
-	require.Equal(t, manifest.Reason(""), c.LeftOut(custom, parse(t, `{}`)))
+	require.Equal(t, omission(""), c.leftOut(custom, parse(t, `{}`)))
 }
 
 func TestNeeds(t *testing.T) {
 	for _, tc := range []struct {
 		kind, object string
-		want         []manifest.Need
+		want         []need
 	}{
 		{"PersistentVolumeClaim", `{spec: {storageClassName: fast, volumeName: pv-1}}`,
-			[]manifest.Need{{"storage.k8s.io", "storageclasses", "fast"}, {"", "persistentvolumes", "pv-1"}}},
+			[]need{{"storage.k8s.io", "storageclasses", "fast"}, {"", "persistentvolumes", "pv-1"}}},
 		{"RoleBinding", `{roleRef: {kind: ClusterRole, name: edit}}`,
-			[]manifest.Need{{"rbac.authorization.k8s.io", "clusterroles", "edit"}}},
+			[]need{{"rbac.authorization.k8s.io", "clusterroles", "edit"}}},
 		{"RoleBinding", `{roleRef: {kind: Role, name: edit}}`, nil},
 		{"Pod", `{spec: {priorityClassName: system-node-critical, runtimeClassName: kata}}`,
-			[]manifest.Need{{"node.k8s.io", "runtimeclasses", "kata"}}},
+			[]need{{"node.k8s.io", "runtimeclasses", "kata"}}},
 		{"CronJob", `{spec: {jobTemplate: {spec: {template: {spec: {priorityClassName: low}}}}}}`,
-			[]manifest.Need{{"scheduling.k8s.io", "priorityclasses", "low"}}},
+			[]need{{"scheduling.k8s.io", "priorityclasses", "low"}}},
 		{"StatefulSet", `{spec: {volumeClaimTemplates: [{spec: {storageClassName: fast}}, 7]}}`,
-			[]manifest.Need{{"storage.k8s.io", "storageclasses", "fast"}}},
+			[]need{{"storage.k8s.io", "storageclasses", "fast"}}},
 		{"Ingress", `{spec: 7}`, nil},
 	} {
-		require.Equal(t, tc.want, manifest.Needs(&inspect.Type{Builtin: true, Kind: tc.kind}, parse(t, tc.object)),
+		require.Equal(t, tc.want, needsOf(&inspect.Type{Builtin: true, Kind: tc.kind}, parse(t, tc.object)),
 			tc.object)
 	}
 }

@@ -1,12 +1,4 @@
-// Package manifest turns a stored object into the manifest that a person would have written:
-// without the fields of servers and controllers, ready to be applied.
-//
-// Invariants:
-//
-//   - Only fields that a server or controller sets again are removed. Labels, annotations and the
-//     rest of the spec stay.
-//   - Owner references are removed: with another uid the garbage collector would delete the object.
-package manifest
+package get
 
 import (
 	"fmt"
@@ -40,7 +32,7 @@ func order() []string {
 }
 
 // Rank returns the position of a type in the order of dependency, lower first.
-func Rank(t *inspect.Type) int {
+func rank(t *inspect.Type) int {
 	order := order()
 	if t.Builtin {
 		if i := slices.Index(order, t.Resource.Resource); i >= 0 {
@@ -50,17 +42,18 @@ func Rank(t *inspect.Type) int {
 	return slices.Index(order, "*")
 }
 
-// MadeAgain reports whether a controller creates the object: it has a controlling owner, or is an
+// madeAgain reports whether a controller creates the object: it has a controlling owner, or is an
 // APIService that the server registers.
-func MadeAgain(content map[string]any) bool {
+func madeAgain(content map[string]any) bool {
 	u := unstructured.Unstructured{Object: content}
 	return metav1.GetControllerOfNoCopy(&u) != nil || u.GetLabels()["kube-aggregator.kubernetes.io/automanaged"] != ""
 }
 
-// Export changes content in place. A custom resource at a version that is not served is converted
-// to the preferred version of discovery; a conversion by webhook is an error.
-func Export(t *inspect.Type, content map[string]any) (map[string]any, error) {
-	if err := serve(t, content); err != nil {
+// toManifest removes the fields of servers and controllers, in place. A custom resource at a version
+// that is not served is converted to the preferred version of discovery; a conversion by webhook is
+// an error.
+func toManifest(t *inspect.Type, content map[string]any) (map[string]any, error) {
+	if err := convertToServed(t, content); err != nil {
 		return nil, err
 	}
 	remove := func(in string, fields ...string) {
@@ -116,8 +109,8 @@ func Export(t *inspect.Type, content map[string]any) (map[string]any, error) {
 	return content, nil
 }
 
-// serve converts a custom resource to a served version.
-func serve(t *inspect.Type, content map[string]any) error {
+// convertToServed converts a custom resource to a served version.
+func convertToServed(t *inspect.Type, content map[string]any) error {
 	if t.CRD == nil {
 		return nil
 	}
