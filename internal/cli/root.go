@@ -17,7 +17,6 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/apiservers"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
-	"github.com/etcdshift/etcdshift/internal/sandbox/etcd"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/migrations"
@@ -36,9 +35,7 @@ func Main(stdout io.Writer, stderr io.Writer) int {
 
 // Parts returns the jobs of this program's sandboxed child processes, by name.
 func Parts() map[string]sandbox.Part {
-	all := etcd.Parts()
-	all[apiservers.PartName] = apiservers.Part
-	return all
+	return map[string]sandbox.Part{apiservers.PartName: apiservers.Part}
 }
 
 // Run runs a command line: args[0] is the name of the program, the result its exit status.

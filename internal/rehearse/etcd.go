@@ -16,14 +16,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdshift/etcdshift/internal/sandbox"
-	"github.com/etcdshift/etcdshift/internal/sandbox/etcd"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // space returns the disk space of a rehearsal, in bytes, including an expanded compressed file.
 func (r *rehearsal) space() int64 {
 	size := r.reader.Snapshot().Image().Size()
-	need := etcd.Bytes(size, r.Members)
+	need := sandbox.RestoredBytes(size, r.Members)
 	if r.copied() {
 		need += size
 	}
@@ -76,7 +75,7 @@ func (r *rehearsal) restore(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	var err error
-	r.cluster, err = etcd.Restore(ctx, r.box, path, etcd.Options{Members: r.Members, Bump: uint64(r.Bump),
+	r.cluster, err = sandbox.Restore(ctx, r.box, path, sandbox.RestoreOptions{Members: r.Members, Bump: uint64(r.Bump),
 		SkipHashCheck: !s.HasDigest()})
 	if dead := (*sandbox.Died)(nil); errors.As(err, &dead) {
 		return "", codeRestore.Because("%s", dead)

@@ -18,7 +18,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/conversion"
 	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
-	"github.com/etcdshift/etcdshift/internal/sandbox/etcd"
 	"github.com/etcdshift/etcdshift/internal/serve"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -58,7 +57,7 @@ type rehearsal struct {
 	Report
 	reader  *inspect.Reader
 	box     *sandbox.Sandbox
-	cluster *etcd.Cluster
+	cluster *sandbox.Cluster
 	storage keys.Storage       // of the API server
 	server  *apiservers.Server // nil until it runs
 

@@ -1,4 +1,5 @@
-// Package sandbox runs servers as child processes in a private temporary folder.
+// Package sandbox runs servers as child processes in a private temporary folder. It restores a
+// snapshot there and runs a real etcd on it; other packages add servers as parts.
 //
 // Snapshot data can make a server panic or exit. In a sandbox only a child process ends, and the
 // caller gets an error with the server's last words. A child is this program again, with the hidden
@@ -16,4 +17,8 @@
 //   - Children get a minimal environment: no proxy, no kubeconfig, no credentials.
 //   - On Linux a process has a memory limit; the kernel kills it before other programs.
 //   - Memory for logs is bounded, regardless of the output of a process.
+//   - The snapshot is only read. Keys, values and revisions of the restored etcd equal the result of
+//     "etcdutl snapshot restore". Only clients write later.
+//   - Members of etcd listen on unix sockets in the folder: no port is opened, and no other user
+//     can connect.
 package sandbox

@@ -17,15 +17,19 @@ import (
 // Word is the hidden first word of a command line that runs a part.
 const Word = "__part"
 
-// runPart is the part that runs an external program.
-const runPart = "run"
+// The parts of this package: an external program, a member of etcd, and the restore of a member.
+const (
+	runPart     = "run"
+	memberPart  = "etcd"
+	restorePart = "restore"
+)
 
 // Part is the work of a child. It returns when done or when the context ends. config is the config
 // of Start, as JSON. Printed output goes to the log of the process.
 type Part func(ctx context.Context, config []byte) error
 
-// Main runs a part if the arguments name one: a program or a TestMain must call it first. The
-// program then exits with the code. The part ends with its parent process.
+// Main runs a part, of this package or of parts, if the arguments name one: a program or a TestMain
+// must call it first. The program then exits with the code. The part ends with its parent process.
 func Main(parts map[string]Part, args []string, stdin io.Reader, stderr io.Writer) (code int, isPart bool) {
 	if len(args) != 4 || args[1] != Word {
 		return 0, false
@@ -57,8 +61,13 @@ func runMain(parts map[string]Part, name string, stdin io.Reader, stderr io.Writ
 		_, _ = io.Copy(io.Discard, input)
 		killGroup(os.Getpid()) // the parent has ended
 	}()
-	if name == runPart {
+	switch name {
+	case runPart:
 		return run(ctx, config, stderr)
+	case memberPart:
+		return runMember(ctx, config)
+	case restorePart:
+		return runRestore(ctx, config)
 	}
 	part, known := parts[name]
 	if !known {

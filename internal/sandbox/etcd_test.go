@@ -1,4 +1,4 @@
-package etcd
+package sandbox
 
 import (
 	"context"
@@ -17,30 +17,10 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/etcdshift/etcdshift/internal/sandbox"
 )
 
-func TestMain(m *testing.M) {
-	if code, isPart := sandbox.Main(Parts(), os.Args, os.Stdin, os.Stderr); isPart {
-		os.Exit(code)
-	}
-	os.Exit(m.Run())
-}
-
-func newSandbox(t *testing.T) *sandbox.Sandbox {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "etcd") // a short path, for sockets
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	s, err := sandbox.New(dir, Bytes(1<<20, 1))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
-}
-
-// run restores and starts a snapshot, and stops the cluster when the test ends.
-func run(t *testing.T, snapshot string, o Options) (*Cluster, error) {
+// restoreAndStart restores and starts a snapshot, and stops the cluster when the test ends.
+func restoreAndStart(t *testing.T, snapshot string, o RestoreOptions) (*Cluster, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -52,7 +32,7 @@ func run(t *testing.T, snapshot string, o Options) (*Cluster, error) {
 	return c, err
 }
 
-const recorded = "../../../testdata/etcd/"
+const recorded = "../../testdata/etcd/"
 
 // Snapshots of each etcd version have their recorded hash after a restore.
 func TestRestored(t *testing.T) {
@@ -64,7 +44,7 @@ func TestRestored(t *testing.T) {
 		before, err := os.ReadFile(recorded + "etcd-" + version + ".db")
 		require.NoError(t, err)
 
-		c, err := run(t, recorded+"etcd-"+version+".db", Options{})
+		c, err := restoreAndStart(t, recorded+"etcd-"+version+".db", RestoreOptions{})
 		require.NoError(t, err)
 		got, err := c.Client().HashKV(t.Context(), c.Members[0].Endpoint, 0)
 		require.NoError(t, err)
@@ -77,7 +57,7 @@ func TestRestored(t *testing.T) {
 }
 
 func TestBumped(t *testing.T) {
-	c, err := run(t, recorded+"etcd-3.7.db", Options{Bump: 1000})
+	c, err := restoreAndStart(t, recorded+"etcd-3.7.db", RestoreOptions{Bump: 1000})
 	require.NoError(t, err)
 	r, err := c.Client().Get(t.Context(), "\x00", clientv3.WithFromKey())
 	require.NoError(t, err)
@@ -89,7 +69,7 @@ func TestBumped(t *testing.T) {
 
 // Three members form a cluster over unix sockets, with equal data before and after a write.
 func TestMembers(t *testing.T) {
-	c, err := run(t, recorded+"etcd-3.7.db", Options{Members: 3, Bump: 10})
+	c, err := restoreAndStart(t, recorded+"etcd-3.7.db", RestoreOptions{Members: 3, Bump: 10})
 	require.NoError(t, err)
 	require.Len(t, c.Members, 3)
 	_, err = c.Client().Put(t.Context(), "new", "value")
@@ -112,18 +92,18 @@ func TestMembers(t *testing.T) {
 
 // The error names a killed member, and the other members continue.
 func TestMemberDies(t *testing.T) {
-	c, err := run(t, recorded+"etcd-3.7.db", Options{Members: 3})
+	c, err := restoreAndStart(t, recorded+"etcd-3.7.db", RestoreOptions{Members: 3})
 	require.NoError(t, err)
 	c.Members[2].Process.Stop(t.Context())
 	_, err = c.Client().Put(t.Context(), "new", "value")
 	require.NoError(t, err)
-	require.Equal(t, os.ErrClosed, sandbox.Explain(os.ErrClosed, c.Members[0].Process))
+	require.Equal(t, os.ErrClosed, Explain(os.ErrClosed, c.Members[0].Process))
 	require.EqualError(t, c.Explain(os.ErrClosed), "etcd-m3 has ended")
 }
 
 // If two of three members do not start, Start does not wait for the third.
 func TestMembersDoNotStart(t *testing.T) {
-	c, err := Restore(t.Context(), newSandbox(t), recorded+"etcd-3.7.db", Options{Members: 3})
+	c, err := Restore(t.Context(), newSandbox(t), recorded+"etcd-3.7.db", RestoreOptions{Members: 3})
 	require.NoError(t, err)
 	for _, name := range []string{"m2", "m3"} {
 		require.NoError(t, os.Truncate(filepath.Join(c.sandbox.Path(), name, "member/snap/db"), 5000))
@@ -155,7 +135,7 @@ func TestUnsound(t *testing.T) {
 			"etcd-m1 ended: exit status 2: invalid downgrade; server version is lower than determined cluster version"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := run(t, edited(t, tc.bucket, tc.records), Options{SkipHashCheck: true})
+			_, err := restoreAndStart(t, edited(t, tc.bucket, tc.records), RestoreOptions{SkipHashCheck: true})
 			t.Log(err)
 			require.ErrorContains(t, err, tc.want)
 		})
@@ -164,7 +144,8 @@ func TestUnsound(t *testing.T) {
 
 // A snapshot with etcd users needs no password.
 func TestAuth(t *testing.T) {
-	c, err := run(t, edited(t, schema.Auth, map[string]string{"authEnabled": "\x01"}), Options{SkipHashCheck: true})
+	path := edited(t, schema.Auth, map[string]string{"authEnabled": "\x01"})
+	c, err := restoreAndStart(t, path, RestoreOptions{SkipHashCheck: true})
 	require.NoError(t, err)
 	status, err := c.Client().AuthStatus(t.Context())
 	require.NoError(t, err)
@@ -179,7 +160,8 @@ func TestAlarms(t *testing.T) {
 	} {
 		key, err := proto.Marshal(&etcdserverpb.AlarmMember{MemberID: 1, Alarm: alarm})
 		require.NoError(t, err)
-		c, err := run(t, edited(t, schema.Alarm, map[string]string{string(key): ""}), Options{SkipHashCheck: true})
+		path := edited(t, schema.Alarm, map[string]string{string(key): ""})
+		c, err := restoreAndStart(t, path, RestoreOptions{SkipHashCheck: true})
 		require.NoError(t, err)
 		_, err = c.Client().Put(t.Context(), "new", "value")
 		require.ErrorContains(t, err, want)
@@ -209,11 +191,11 @@ func TestRefused(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(text, []byte("this is no snapshot, but it is longer than the digest of one"),
 		0o600))
-	_, err := run(t, text, Options{})
+	_, err := restoreAndStart(t, text, RestoreOptions{})
 	require.ErrorContains(t, err, "restore-m1 ended: exit status 1: snapshot missing hash but --skip-hash-check=false")
-	_, err = run(t, text, Options{SkipHashCheck: true})
+	_, err = restoreAndStart(t, text, RestoreOptions{SkipHashCheck: true})
 	t.Log(err)
 	require.ErrorContains(t, err, "invalid database")
-	_, err = run(t, "absent", Options{})
+	_, err = restoreAndStart(t, "absent", RestoreOptions{})
 	require.ErrorContains(t, err, "absent: no such file or directory")
 }

@@ -1,4 +1,4 @@
-package etcd
+package sandbox
 
 import (
 	"context"
@@ -17,12 +17,10 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.uber.org/zap"
-
-	"github.com/etcdshift/etcdshift/internal/sandbox"
 )
 
-// Options configure the restore of a snapshot.
-type Options struct {
+// RestoreOptions configure the restore of a snapshot.
+type RestoreOptions struct {
 	// Members is the number of members; 0 means one.
 	Members int
 	// Bump is N of "--bump-revision N --mark-compacted"; 0 means neither.
@@ -36,7 +34,7 @@ type Cluster struct {
 	// Members have the same data at first.
 	Members []*Member
 
-	sandbox *sandbox.Sandbox
+	sandbox *Sandbox
 }
 
 // Member is one etcd server of a cluster.
@@ -46,22 +44,22 @@ type Member struct {
 	// Endpoint is the client URL, a unix socket.
 	Endpoint string
 	// Process is the server, nil before Start.
-	Process *sandbox.Process
+	Process *Process
 	// Client is connected only to this member, nil before Start.
 	Client *clientv3.Client
 
 	config memberConfig
 }
 
-// Bytes returns the disk space for a restored snapshot of a size: per member the data, its growth,
-// and two log files of 64 MB that etcd preallocates.
-func Bytes(snapshot int64, members int) int64 {
+// RestoredBytes returns the disk space for a restored snapshot of a size: per member the data, its
+// growth, and two log files of 64 MB that etcd preallocates.
+func RestoredBytes(snapshot int64, members int) int64 {
 	return int64(max(1, members)) * (snapshot + snapshot/4 + 160<<20)
 }
 
 // Restore runs "etcdutl snapshot restore" for each member. The error for a refused snapshot has
 // etcdutl's reason.
-func Restore(ctx context.Context, s *sandbox.Sandbox, snapshot string, o Options) (*Cluster, error) {
+func Restore(ctx context.Context, s *Sandbox, snapshot string, o RestoreOptions) (*Cluster, error) {
 	snapshot, err := filepath.Abs(snapshot)
 	if err != nil {
 		return nil, err
@@ -69,7 +67,7 @@ func Restore(ctx context.Context, s *sandbox.Sandbox, snapshot string, o Options
 	c := &Cluster{sandbox: s, Members: newMembers(s, max(1, o.Members))}
 	for _, m := range c.Members {
 		p, err := s.Start(ctx, "restore-"+m.Name, restorePart,
-			restoreConfig{memberConfig: m.config, Snapshot: snapshot, Options: o})
+			restoreConfig{memberConfig: m.config, Snapshot: snapshot, RestoreOptions: o})
 		if err == nil {
 			err = p.Wait(ctx)
 		}
@@ -82,7 +80,7 @@ func Restore(ctx context.Context, s *sandbox.Sandbox, snapshot string, o Options
 
 // newMembers names the members and their sockets. Peer sockets are in the working directory,
 // because etcd accepts no path in a peer URL.
-func newMembers(s *sandbox.Sandbox, n int) []*Member {
+func newMembers(s *Sandbox, n int) []*Member {
 	members, peers := make([]*Member, n), make([]string, n)
 	for i := range members {
 		name := fmt.Sprintf("m%d", i+1)
@@ -142,11 +140,11 @@ func (c *Cluster) Client() *clientv3.Client { return c.Members[0].Client }
 
 // Explain returns the reason why a member has ended, if one ends within a second, otherwise err.
 func (c *Cluster) Explain(err error) error {
-	var processes []*sandbox.Process
+	var processes []*Process
 	for _, m := range c.Members {
 		processes = append(processes, m.Process)
 	}
-	return sandbox.Explain(err, processes...)
+	return Explain(err, processes...)
 }
 
 // Stop closes clients and stops members, the last started first.
@@ -162,18 +160,10 @@ func (c *Cluster) Stop(ctx context.Context) {
 }
 
 const (
-	memberPart  = "etcd"
-	restorePart = "restore"
-
 	maxRequestBytes = 64 << 20 // values may exceed the servers' default of 1.5 MiB
 	maxTxnOps       = 100_000
 	token           = "etcdshift-rehearse"
 )
-
-// Parts returns the parts for sandbox.Main.
-func Parts() map[string]sandbox.Part {
-	return map[string]sandbox.Part{memberPart: runMember, restorePart: runRestore}
-}
 
 // memberConfig configures one member: its sockets, and the cluster as for --initial-cluster. Its
 // name is the data directory.
@@ -182,7 +172,7 @@ type memberConfig struct{ Name, Endpoint, Peer, Cluster string }
 // restoreConfig configures the restore of one member.
 type restoreConfig struct {
 	memberConfig
-	Options
+	RestoreOptions
 	Snapshot string
 }
 

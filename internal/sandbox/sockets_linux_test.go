@@ -1,4 +1,4 @@
-package etcd
+package sandbox
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 
 // Members open no port; their sockets are files in the folder.
 func TestSocketsAreInTheFolder(t *testing.T) {
-	c, err := run(t, recorded+"etcd-3.7.db", Options{Members: 3})
+	c, err := restoreAndStart(t, recorded+"etcd-3.7.db", RestoreOptions{Members: 3})
 	require.NoError(t, err)
 	folder := c.sandbox.Path()
 	owned := socketsOf(folder)
