@@ -13,8 +13,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/encryption"
-	"github.com/etcdshift/etcdshift/internal/test/crypttest"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/secrettest"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -37,11 +37,11 @@ func written(t testing.TB, records ...record) *snapshot.Snapshot {
 
 // transformers encrypts Secrets by aesgcm with the keys of the letters, the first letter first.
 func transformers(t testing.TB, letters string) *encryption.Transformers {
-	return crypttest.Load(t, "secrets: aesgcm="+letters+" identity")
+	return secrettest.Load(t, "secrets: aesgcm="+letters+" identity")
 }
 
 func encrypted(t testing.TB, by *encryption.Transformers, key, plain string) record {
-	return record{key, crypttest.Encrypt(t, by, "secrets", key, plain)}
+	return record{key, secrettest.Encrypt(t, by, "secrets", key, plain)}
 }
 
 const marker = "/registry/namespaces/default" // shows the prefix

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
-	"github.com/etcdshift/etcdshift/internal/test/damage"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -54,9 +53,9 @@ func mutations() map[string]func(t testing.TB, r *rand.Rand, image []byte) []byt
 		}
 	}
 	return map[string]func(t testing.TB, r *rand.Rand, image []byte) []byte{
-		"bytes":     onImage(damage.Flip),
-		"zeros":     onImage(damage.Zero),
-		"page":      onImage(damage.SplicePage),
+		"bytes":     onImage(etcdtest.FlipBits),
+		"zeros":     onImage(etcdtest.ZeroBytes),
+		"page":      onImage(etcdtest.SplicePage),
 		"header":    onImage(editHeader),
 		"meta":      onImage(editMeta),
 		"free list": editFreeList,

@@ -14,8 +14,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/test/crypttest"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/secrettest"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -69,7 +69,7 @@ func TestCreate(t *testing.T) {
 func TestCreateEncrypts(t *testing.T) {
 	by := encrypter(t, "secretbox=a")
 	f := secretsOf(t, nil)
-	verbatim := crypttest.Encrypt(t, by, "secrets", secretsDir+"moved", "moved")
+	verbatim := secrettest.Encrypt(t, by, "secrets", secretsDir+"moved", "moved")
 	f.run(t, Options{Encryption: by}, func(ctx context.Context, v *View) {
 		for key, want := range map[string]bool{secretsDir + "made": true, "/registry/configmaps/ns/c": false} {
 			encrypts, err := v.Encrypts(ctx, []byte(key))

@@ -13,13 +13,13 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/test/crypttest"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/secrettest"
 )
 
-// encrypter encrypts Secrets by the first of providers: see [crypttest.Write].
+// encrypter encrypts Secrets by the first of providers: see [secrettest.Write].
 func encrypter(t testing.TB, providers ...string) *encryption.Transformers {
-	return crypttest.Load(t, "secrets: "+strings.Join(providers, " "))
+	return secrettest.Load(t, "secrets: "+strings.Join(providers, " "))
 }
 
 const secretsDir = "/registry/secrets/ns/"
@@ -30,7 +30,7 @@ func secretsOf(t testing.TB, encrypted map[string]*encryption.Transformers) file
 	script := "put /registry/namespaces/default {}\nput " + secretsDir + "plain `{\"plain\":1}`\ngrant 9 600\n"
 	for name, by := range encrypted {
 		key := secretsDir + name
-		script += "put " + key + " " + strconv.Quote(crypttest.Encrypt(t, by, "secrets", key, `{"name":"`+name+`"}`)) +
+		script += "put " + key + " " + strconv.Quote(secrettest.Encrypt(t, by, "secrets", key, `{"name":"`+name+`"}`)) +
 			" lease=9\n"
 	}
 	return files{etcdtest.Build(t, script), filepath.Join(t.TempDir(), "out.db")}

@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/internal/test/kmstest"
+	"github.com/etcdshift/etcdshift/internal/test/apitest"
 )
 
 // BenchmarkDecryptAndEncrypt processes 2 KB of JSON under 1000 etcd keys with each provider; kms
 // uses one data key, like one run of a server.
 func BenchmarkDecryptAndEncrypt(b *testing.B) {
-	plugin := kmstest.Start(b)
+	plugin := apitest.StartKMS(b)
 	plain := []byte(fmt.Sprintf(`{"kind":"Widget","apiVersion":"demo.example.com/v1","spec":{"text":%q}}`,
 		strings.Repeat("x", 1970)))
 	var etcdKeys [1000][]byte

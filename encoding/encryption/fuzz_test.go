@@ -12,13 +12,13 @@ import (
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/internal/test/kmstest"
+	"github.com/etcdshift/etcdshift/internal/test/apitest"
 )
 
 // FuzzDecrypt checks that Decrypt never panics, that no error quotes the value, and that Decrypt
 // decrypts values of Encrypt.
 func FuzzDecrypt(f *testing.F) {
-	plugin := kmstest.Start(f)
+	plugin := apitest.StartKMS(f)
 	by := load(f, configuration(f, rule("'*.*'", keyed("aescbc", "key1", "a", "key1:b", "b"),
 		keyed("aesgcm", "key1", "a"),
 		keyed("secretbox", "key1", "a"), plugged("vault", plugin.Endpoint()), keyed("aescbc", "key2", "c"))))

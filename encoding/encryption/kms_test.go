@@ -14,12 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/internal/test/kmstest"
+	"github.com/etcdshift/etcdshift/internal/test/apitest"
 )
 
 // silent listens on a socket, accepts connections and never answers.
 func silent(t *testing.T) (socket string) {
-	socket = kmstest.Socket(t)
+	socket = apitest.KMSSocket(t)
 	listener, err := net.Listen("unix", socket)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, listener.Close()) })
@@ -36,13 +36,13 @@ func silent(t *testing.T) (socket string) {
 // A plugin without an answer is an error after ten seconds, regardless of the timeout in the file.
 // The error names its socket, but no sockets of healthy plugins.
 func TestDeadSocketsAreNamedAfterTenSeconds(t *testing.T) {
-	alive := kmstest.Start(t)
-	absent, mute := kmstest.Socket(t), silent(t)
-	file := kmstest.Socket(t)
+	alive := apitest.StartKMS(t)
+	absent, mute := apitest.KMSSocket(t), silent(t)
+	file := apitest.KMSSocket(t)
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	sick := kmstest.Start(t)
+	sick := apitest.StartKMS(t)
 	sick.SetHealthz("locked")
-	stuck := kmstest.Start(t)
+	stuck := apitest.StartKMS(t)
 	stuck.HangEncrypt()
 	patient := func(socket string) string {
 		return fmt.Sprintf("kms: {apiVersion: v2, name: slow, timeout: 1h, endpoint: 'unix://%s'}", socket)
@@ -97,7 +97,7 @@ func TestDeadSocketsAreNamedAfterTenSeconds(t *testing.T) {
 }
 
 func TestLoadWaitsForALatePlugin(t *testing.T) {
-	late := kmstest.Start(t)
+	late := apitest.StartKMS(t)
 	late.Stop()
 	path := configuration(t, rule("secrets", plugged("late", late.Endpoint())))
 	var loaded *Transformers
@@ -125,7 +125,7 @@ func TestLoadAndContexts(t *testing.T) {
 	require.Less(t, time.Since(start), 5*time.Second)
 
 	ctx, cancel = context.WithCancel(context.Background())
-	loaded, err := Load(ctx, configuration(t, rule("secrets", plugged("vault", kmstest.Start(t).Endpoint()))))
+	loaded, err := Load(ctx, configuration(t, rule("secrets", plugged("vault", apitest.StartKMS(t).Endpoint()))))
 	require.NoError(t, err)
 	cancel()
 	foreign := encrypt(t, loaded, secrets, here, text)
@@ -135,7 +135,7 @@ func TestLoadAndContexts(t *testing.T) {
 
 // Values of an older key of the plugin are stale; values of a lost key are undecryptable.
 func TestKMSKeyRotation(t *testing.T) {
-	plugin := kmstest.Start(t)
+	plugin := apitest.StartKMS(t)
 	before := with(t, plugged("vault", plugin.Endpoint()))
 	stored := encrypt(t, before, secrets, here, text)
 	decrypts(t, before, secrets, here, stored, text, false)
@@ -157,7 +157,7 @@ func TestKMSKeyRotation(t *testing.T) {
 // All values of one data key cost one call. After the plugin is gone, no value is called
 // undecryptable.
 func TestKMSPluginGoneLater(t *testing.T) {
-	plugin := kmstest.Start(t)
+	plugin := apitest.StartKMS(t)
 	writer := with(t, plugged("vault", plugin.Endpoint()))
 	foreign := encrypt(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, text)
 	asked := plugin.Decrypts()
@@ -181,7 +181,7 @@ func TestKMSPluginGoneLater(t *testing.T) {
 
 // Close ends the goroutines and the connection, and so does a failed Load.
 func TestCloseLeavesNothingBehind(t *testing.T) {
-	plugin := kmstest.Start(t)
+	plugin := apitest.StartKMS(t)
 	path := configuration(t, rule("secrets", plugged("vault", plugin.Endpoint()), plugged("other", plugin.Endpoint())))
 	masked := configuration(t, rule("'*.*'", plugged("vault", plugin.Endpoint())), rule("secrets", "identity: {}"))
 	for range 5 {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/internal/test/kmstest"
+	"github.com/etcdshift/etcdshift/internal/test/apitest"
 )
 
 // The memory of an etcd key belongs to the caller again after a call. The library would keep the
@@ -18,7 +18,7 @@ import (
 // closed snapshot.
 func TestKeyMemoryIsNotKept(t *testing.T) {
 	ctx := context.Background()
-	by := with(t, plugged("vault", kmstest.Start(t).Endpoint()))
+	by := with(t, plugged("vault", apitest.StartKMS(t).Endpoint()))
 	stored := encrypt(t, by, secrets, here, text)
 	page, err := syscall.Mmap(-1, 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	require.NoError(t, err)

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/internal/test/kmstest"
+	"github.com/etcdshift/etcdshift/internal/test/apitest"
 )
 
 // A library with a KMS plugin is renewed after its number of calls, without disturbing running
 // calls. The new library decrypts values of the old library.
 func TestLibraryIsRenewed(t *testing.T) {
-	plugin := kmstest.Start(t)
+	plugin := apitest.StartKMS(t)
 	path := configuration(t, rule("secrets", plugged("vault", plugin.Endpoint())))
 	by := load(t, path)
 	by.limit = 20

@@ -16,7 +16,6 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/test/apitest"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
-	"github.com/etcdshift/etcdshift/internal/test/kmstest"
 )
 
 const (
@@ -119,7 +118,7 @@ func TestRealServer(t *testing.T) {
 	plain, plainCRD := c.get(t, widgetDir+"one"), c.get(t, crdKey)
 	require.Contains(t, string(plain), `"spec":{"size":1}`)
 
-	plugin := kmstest.Start(t)
+	plugin := apitest.StartKMS(t)
 	all := []string{
 		keyed("aescbc", "key1", "a"), keyed("aesgcm", "key1", "b"), keyed("secretbox", "key1", "c"),
 		plugged("vault", plugin.Endpoint()),
@@ -190,7 +189,7 @@ func TestRealServerAndRotation(t *testing.T) {
 	require.NoError(t, err)
 	first := c.get(t, widgetDir+"one")
 
-	plugin := kmstest.Start(t)
+	plugin := apitest.StartKMS(t)
 	vault := plugged("vault", plugin.Endpoint())
 	for _, step := range []struct {
 		providers []string

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/internal/test/kmstest"
+	"github.com/etcdshift/etcdshift/internal/test/apitest"
 )
 
 const (
@@ -26,7 +26,7 @@ func providers(t *testing.T) map[string]string {
 		"k8s:enc:aescbc:v1:key1:":    keyed("aescbc", "key1", "a"),
 		"k8s:enc:aesgcm:v1:key1:":    keyed("aesgcm", "key1", "a"),
 		"k8s:enc:secretbox:v1:key1:": keyed("secretbox", "key1", "a"),
-		"k8s:enc:kms:v2:vault:":      plugged("vault", kmstest.Start(t).Endpoint()),
+		"k8s:enc:kms:v2:vault:":      plugged("vault", apitest.StartKMS(t).Endpoint()),
 	}
 }
 
@@ -134,7 +134,7 @@ func TestUndecryptableIsExplainedByName(t *testing.T) {
 			}
 			decrypts(t, both, secrets, here, stored, text, true)
 		} else {
-			plugin := kmstest.Start(t)
+			plugin := apitest.StartKMS(t)
 			refused(t, with(t, plugged("other", plugin.Endpoint())), secrets, here, stored, named,
 				"no KMS provider of that name")
 			refused(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, stored, named,

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
 	"k8s.io/apiserver/pkg/storage/value"
 
-	"github.com/etcdshift/etcdshift/internal/test/kmstest"
+	"github.com/etcdshift/etcdshift/internal/test/apitest"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -113,9 +113,9 @@ func kmsCmd(t *testing.T) func(ts *testscript.TestScript, neg bool, args []strin
 		endpoint := ""
 		switch {
 		case !neg && len(args) == 1:
-			endpoint = kmstest.Start(t).Endpoint()
+			endpoint = apitest.StartKMS(t).Endpoint()
 		case !neg && len(args) == 2 && args[0] == "dead":
-			endpoint, args = "unix://"+kmstest.Socket(t), args[1:]
+			endpoint, args = "unix://"+apitest.KMSSocket(t), args[1:]
 		default:
 			ts.Fatalf("usage: kms [dead] CONFIG")
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
-	"github.com/etcdshift/etcdshift/internal/test/unpacked"
+	"github.com/etcdshift/etcdshift/internal/test/secrettest"
 )
 
 // packedObjects are the objects with secrets in gzip, zip and base64, by file.
@@ -80,11 +80,11 @@ func TestPackedSecrets(t *testing.T) {
 				recordedFile(t, dir, "reports/"+name+".db", "in.db")
 			}
 			without := func(text, from string) {
-				require.NotContains(t, unpacked.All(text, 6), "hunter2-MARK", from)
+				require.NotContains(t, secrettest.Unpack(text, 6), "hunter2-MARK", from)
 			}
 			image, err := os.ReadFile(in)
 			require.NoError(t, err)
-			require.Contains(t, unpacked.All(string(image), 6), "hunter2-MARK")
+			require.Contains(t, secrettest.Unpack(string(image), 6), "hunter2-MARK")
 			for _, line := range packedLines() {
 				for _, object := range objects {
 					line := strings.NewReplacer("OBJECT", object, "KEY", keyOf(object)).Replace(line)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/internal/test/damage"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 // tortureVariable sets the number of damaged copies of TestTorture, and the first copy: "10000", or
@@ -114,7 +114,7 @@ func newCampaign(t testing.TB) *campaign {
 // copy makes a damaged copy and runs all command lines on it.
 func (c *campaign) copy(t *testing.T, w *torturer, number int) {
 	base := c.bases[number*11%len(c.bases)]
-	what, file := damage.Copy(number, c.files[base.name])
+	what, file := etcdtest.Damage(number, c.files[base.name])
 	in := filepath.Join(w.dir, "in.db")
 	require.NoError(t, os.WriteFile(in, file, 0o400))
 	info, err := os.Stat(in)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
-	"github.com/etcdshift/etcdshift/internal/test/sections"
+	"github.com/etcdshift/etcdshift/internal/test/transformtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -36,7 +36,7 @@ func run(t testing.TB, in string, plan transform.Transform, o transform.Options)
 	return transform.Run(t.Context(), o, plan)
 }
 
-func summary(r *transform.Report) *Summary { return sections.Of[Section](r).Compaction }
+func summary(r *transform.Report) *Summary { return transformtest.Section[Section](r).Compaction }
 
 const story = `
 grant 9 3600
@@ -156,6 +156,6 @@ func TestAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(5), summary(dry).Revision)
 	require.Nil(t, summary(dry).After)
-	require.Len(t, sections.Of[Section](dry).Tables(transform.Planned), 1)
+	require.Len(t, transformtest.Section[Section](dry).Tables(transform.Planned), 1)
 	require.Empty(t, new(Section).Tables(transform.Written))
 }

@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/test/args"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/transformtest"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
 // choice parses a command line: words and flags.
 func choice(line ...string) (*Choice, error) {
-	a := args.Of(line...)
+	a := transformtest.Args(line...)
 	return Choose(a, a.Rest)
 }
 

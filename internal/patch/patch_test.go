@@ -9,7 +9,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/patch"
-	"github.com/etcdshift/etcdshift/internal/test/args"
+	"github.com/etcdshift/etcdshift/internal/test/transformtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -19,7 +19,7 @@ import (
 func run(t *testing.T, command, body string) (*transform.Report, *inspect.Object) {
 	t.Helper()
 	words := strings.Fields(command) // FILE TYPE NAME... --FLAG=VALUE
-	a := args.Of(append([]string{"--type=strategic", "--patch=" + body}, words[1:]...)...)
+	a := transformtest.Args(append([]string{"--type=strategic", "--patch=" + body}, words[1:]...)...)
 	to, err := patch.Spec.New(t.Context(), a)
 	require.NoError(t, err)
 	out := filepath.Join(t.TempDir(), "after.db")
@@ -341,9 +341,9 @@ func TestUsage(t *testing.T) {
 		{"merge", "{a: 1, a: 2}"}, {"json", "[" + strings.Repeat(`{"op": "test", "path": ""},`, 10000) +
 			`{"op": "test", "path": ""}]`},
 	} {
-		_, err := patch.Spec.New(t.Context(), args.Of("pv", "a", "--type="+test[0], "--patch="+test[1]))
+		_, err := patch.Spec.New(t.Context(), transformtest.Args("pv", "a", "--type="+test[0], "--patch="+test[1]))
 		require.ErrorAs(t, err, new(*transform.UsageError), "%.60s", test[1])
 	}
-	_, err := patch.Spec.New(t.Context(), args.Of("pv", "a", "--type=strategic"))
+	_, err := patch.Spec.New(t.Context(), transformtest.Args("pv", "a", "--type=strategic"))
 	require.ErrorContains(t, err, "--patch PATCH or with --patch-file FILE")
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/internal/test/sections"
+	"github.com/etcdshift/etcdshift/internal/test/transformtest"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -45,7 +45,7 @@ func TestApply(t *testing.T) {
 	require.NoError(t, err, "%v", report.Problems)
 	require.Equal(t, transform.Written, report.Outcome)
 	require.Equal(t, transform.Changes{Updated: 7}, report.Changes)
-	section := sections.Of[Policies](report)
+	section := transformtest.Section[Policies](report)
 	require.Equal(t, []Objects{{"configmaps", 1, 1, 0}, {"services", 5, 5, 0}, {"deployments.apps", 1, 1, 0}},
 		section.Objects)
 	require.Equal(t, []int{1, 7}, []int{section.Policies[0].Matched, section.Policies[1].Matched})

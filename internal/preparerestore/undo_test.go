@@ -11,7 +11,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/test/args"
+	"github.com/etcdshift/etcdshift/internal/test/transformtest"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -225,7 +225,7 @@ func TestUndoOfPlan(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "report.json")
 		require.NoError(t, os.WriteFile(path, []byte(head+plan+`]}`), 0o600))
-		u, err := newFromArgs(t.Context(), args.Of("--undo="+path))
+		u, err := newFromArgs(t.Context(), transformtest.Args("--undo="+path))
 		if wrong != "" {
 			require.ErrorContains(t, err, wrong)
 			continue

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/internal/redact"
-	"github.com/etcdshift/etcdshift/internal/test/unpacked"
+	"github.com/etcdshift/etcdshift/internal/test/secrettest"
 )
 
 const packedSecret = "hunter2-MARK-x7"
@@ -163,7 +163,7 @@ func TestPacked(t *testing.T) {
 				}
 				obj := configMap("x", value)
 				require.True(t, redact.With([]byte(corpusKey), obj, gone), name)
-				require.NotContains(t, unpacked.All(text(t, obj), 4), "MARK", name)
+				require.NotContains(t, secrettest.Unpack(text(t, obj), 4), "MARK", name)
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/internal/redact"
-	"github.com/etcdshift/etcdshift/internal/test/unpacked"
+	"github.com/etcdshift/etcdshift/internal/test/secrettest"
 )
 
 // TestSecretsHide checks that texts derived from an object show none of its secrets: whole, in
@@ -59,7 +59,7 @@ func TestSecretsEverywhere(t *testing.T) {
 					value + `"`: map[string]any{}}}}},
 			}}
 		require.True(t, redact.NewShared().Object([]byte(corpusKey), obj), name)
-		require.NotContains(t, unpacked.All(text(t, obj), 4), "MARK", name)
+		require.NotContains(t, secrettest.Unpack(text(t, obj), 4), "MARK", name)
 		require.Contains(t, text(t, obj), "use it here")
 		require.False(t, redact.NewShared().Object([]byte(corpusKey), obj), "a second pass: %s", name)
 	}
@@ -97,7 +97,7 @@ func TestManagedFields(t *testing.T) {
 	} {
 		hidden := object("f:users", key)
 		redact.NewShared().Object([]byte(corpusKey), hidden)
-		require.NotContains(t, unpacked.All(text(t, hidden), 3), "MARK", key)
+		require.NotContains(t, secrettest.Unpack(text(t, hidden), 3), "MARK", key)
 		replaced := object("f:users", key)
 		redact.With([]byte(corpusKey), replaced, gone)
 		require.Equal(t, object("f:users", edited)["metadata"], replaced["metadata"], key)

@@ -14,9 +14,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/test/args"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
-	"github.com/etcdshift/etcdshift/internal/test/sections"
+	"github.com/etcdshift/etcdshift/internal/test/transformtest"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -25,7 +24,7 @@ import (
 // run1 runs a command line, and returns its report and output.
 func run1(t testing.TB, in, line string, allow ...string) (*transform.Report, string) {
 	t.Helper()
-	made, err := Spec.New(context.Background(), args.Of(strings.Fields(line)...))
+	made, err := Spec.New(context.Background(), transformtest.Args(strings.Fields(line)...))
 	require.NoError(t, err)
 	out := filepath.Join(t.TempDir(), "out.db")
 	r, err := transform.Run(context.Background(), transform.Options{In: in, Out: out, Allow: allow}, made)
@@ -127,7 +126,7 @@ func family(t testing.TB) string {
 }
 
 func collected(r *transform.Report) (all []string) {
-	for _, c := range sections.Of[Deletion](r).Deletion.Collected {
+	for _, c := range transformtest.Section[Deletion](r).Deletion.Collected {
 		all = append(all, strings.TrimPrefix(c.Key, "/registry/")+" "+string(c.Does)+" "+strings.Join(c.Owners, ","))
 	}
 	return all
@@ -163,7 +162,7 @@ func TestOrphan(t *testing.T) {
 	r, out := run1(t, family(t), "secret/root --namespace=a --cascade=orphan", "encrypted", "undecodable")
 	require.Equal(t, transform.Changes{Updated: 9, Deleted: 1}, r.Changes)
 	require.Empty(t, collected(r))
-	require.Equal(t, 9, sections.Of[Deletion](r).Deletion.Orphaned)
+	require.Equal(t, 9, transformtest.Section[Deletion](r).Deletion.Orphaned)
 	s, err := snapshot.Open(context.Background(), out, snapshot.Config{})
 	require.NoError(t, err)
 	defer s.Close()
@@ -194,7 +193,7 @@ func TestOrphanOfTwo(t *testing.T) {
 		owned("both", missing+","+there), owned("lost", missing),
 	}, "\n"))
 	r, out := run1(t, in, "secret/s --namespace=a --cascade=orphan")
-	require.Equal(t, 1, sections.Of[Deletion](r).Deletion.Orphaned)
+	require.Equal(t, 1, transformtest.Section[Deletion](r).Deletion.Orphaned)
 	s, err := snapshot.Open(context.Background(), out, snapshot.Config{})
 	require.NoError(t, err)
 	defer s.Close()
@@ -223,7 +222,7 @@ func TestContents(t *testing.T) {
 		"finalizers-not-run /registry/configmaps/a/leaving", "finalizers-not-run /registry/configmaps/a/orphaning",
 	}, problems(r))
 	var counts []string
-	for _, d := range sections.Of[Deletion](r).Deletion.Types {
+	for _, d := range transformtest.Section[Deletion](r).Deletion.Types {
 		counts = append(counts, fmt.Sprint(d.Type, d.Chosen, d.Inside, len(d.Keys)))
 	}
 	require.Equal(t, []string{"configmaps0 13 13", "namespaces1 0 1", "secrets0 3 3", "widgets.demo.example.com0 1 1"},

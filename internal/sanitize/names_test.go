@@ -30,8 +30,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/doctor"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
-	"github.com/etcdshift/etcdshift/internal/test/sections"
-	"github.com/etcdshift/etcdshift/internal/test/unpacked"
+	"github.com/etcdshift/etcdshift/internal/test/secrettest"
+	"github.com/etcdshift/etcdshift/internal/test/transformtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -191,7 +191,7 @@ func hashed(t testing.TB, in, key string) (*transform.Report, []byte) {
 
 // all returns data with the decoded content of its encoded and packed parts.
 func all(data []byte, depth int) []byte {
-	return []byte(strings.ToLower(strings.ReplaceAll(unpacked.All(string(data), depth), "_", "-")))
+	return []byte(strings.ToLower(strings.ReplaceAll(secrettest.Unpack(string(data), depth), "_", "-")))
 }
 
 // TestNames checks that no planted name is in any byte, also encoded or packed, that the number of
@@ -213,7 +213,7 @@ func TestNames(t *testing.T) {
 		require.NoError(t, err)
 		requireNone(t, all(text, 5), names)
 	})
-	section := sections.Of[Sanitized](report)
+	section := transformtest.Section[Sanitized](report)
 	require.Greater(t, section.Names.Replaced, 200)
 	require.Empty(t, section.Names.Kept)
 }

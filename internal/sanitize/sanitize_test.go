@@ -23,8 +23,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/redact"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
-	"github.com/etcdshift/etcdshift/internal/test/sections"
-	"github.com/etcdshift/etcdshift/internal/test/unpacked"
+	"github.com/etcdshift/etcdshift/internal/test/secrettest"
+	"github.com/etcdshift/etcdshift/internal/test/transformtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -191,7 +191,7 @@ func TestMarkers(t *testing.T) {
 		require.Empty(t, left(e.Value, markers, 6), "%s: %q", e.Key, e.Value)
 		requireShape(t, e)
 	}
-	require.Len(t, sections.Of[Sanitized](report).LeftOut, 2*rounds)
+	require.Len(t, transformtest.Section[Sanitized](report).LeftOut, 2*rounds)
 	text, err := json.Marshal(report)
 	require.NoError(t, err)
 	require.Empty(t, left(bytes.ReplaceAll(text, []byte("sha256~Mk"), nil), markers, 0))
@@ -316,7 +316,7 @@ func TestSecretOfAnotherObject(t *testing.T) {
 		`{"a":"` + of(password) + `"}`} {
 		require.Contains(t, string(out), want)
 	}
-	all := unpacked.All(string(out), 3)
+	all := secrettest.Unpack(string(out), 3)
 	for _, want := range []string{`[a-z]{3} ` + of(marker) + ` [a-z]{4}`, `[a-z]` + of(marker),
 		`[A-Z]{8}=` + of(setting) + `\n`, `[a-z]{2}:` + of(password)} {
 		require.True(t, regexp.MustCompile(want).MatchString(all),
@@ -414,7 +414,7 @@ func (p *planter) putNative(key, object string) {
 
 // left returns the markers in data, also in packed parts.
 func left(data []byte, markers map[string]bool, depth int) (found []string) {
-	all := unpacked.All(string(data), depth)
+	all := secrettest.Unpack(string(data), depth)
 	for at := range all {
 		if strings.HasPrefix(all[at:], "Mk") && markers[all[at:min(at+24, len(all))]] {
 			found = append(found, all[at:at+24])

@@ -17,7 +17,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
-	"github.com/etcdshift/etcdshift/internal/test/sections"
+	"github.com/etcdshift/etcdshift/internal/test/transformtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -269,8 +269,8 @@ func migrateContext(ctx context.Context, t testing.TB, files transform.Options, 
 	t.Helper()
 	files.Out = filepath.Join(t.TempDir(), "output.db")
 	report, err := transform.Run(ctx, files, New(o))
-	r := result{Report: report, Definitions: sections.Of[Definitions](report), t: t, path: files.Out, err: err,
-		in: contents(t, files.In)}
+	r := result{Report: report, Definitions: transformtest.Section[Definitions](report), t: t, path: files.Out,
+		err: err, in: contents(t, files.In)}
 	if err == nil && !files.DryRun {
 		r.out = contents(t, files.Out)
 	} else {

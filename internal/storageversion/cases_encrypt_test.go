@@ -13,7 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/test/crypttest"
+	"github.com/etcdshift/etcdshift/internal/test/secrettest"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -34,13 +34,13 @@ func (r result) open(with *encryption.Transformers, resource, key, by string) st
 func TestEncrypted(t *testing.T) {
 	for _, provider := range []string{"aescbc", "aesgcm", "secretbox"} {
 		t.Run(provider, func(t *testing.T) {
-			old, now := crypttest.Load(t, widgetsCRD+": secretbox=o"),
-				crypttest.Load(t, widgetsCRD+": "+provider+"=n secretbox=o identity")
+			old, now := secrettest.Load(t, widgetsCRD+": secretbox=o"),
+				secrettest.Load(t, widgetsCRD+": "+provider+"=n secretbox=o identity")
 			stale, current, plain := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"},
 				resource{version: "v1alpha1", name: "c"}
 			c := newCluster(t, twoVersions())
-			c.put(stale.key(), crypttest.Encrypt(t, old, widgetsCRD, stale.key(), stale.json(t)))
-			c.put(current.key(), crypttest.Encrypt(t, old, widgetsCRD, current.key(), current.json(t)))
+			c.put(stale.key(), secrettest.Encrypt(t, old, widgetsCRD, stale.key(), stale.json(t)))
+			c.put(current.key(), secrettest.Encrypt(t, old, widgetsCRD, current.key(), current.json(t)))
 			r := migrate(t, transform.Options{In: c.add(plain).build(), Encryption: now}, Options{})
 			require.Equal(t, []string{widgetsKey, stale.key(), plain.key()}, r.changed())
 			for _, o := range []resource{stale, plain} {
@@ -54,18 +54,18 @@ func TestEncrypted(t *testing.T) {
 // TestEncryptedClosed (case 41) checks that an undecryptable object is named with the reason and
 // keeps the list unchanged; no value is quoted.
 func TestEncryptedClosed(t *testing.T) {
-	right := crypttest.Load(t, widgetsCRD+": aesgcm=a")
+	right := secrettest.Load(t, widgetsCRD+": aesgcm=a")
 	o := resource{version: "v1alpha1", name: "a", spec: `{"text":"hunter2"}`}
-	encrypted := crypttest.Encrypt(t, right, widgetsCRD, o.key(), o.json(t))
+	encrypted := secrettest.Encrypt(t, right, widgetsCRD, o.key(), o.json(t))
 	tests := []struct {
 		name, key, value string
 		with             *encryption.Transformers
 		reason           string
 	}{
 		{"no configuration", o.key(), encrypted, nil, "no encryption configuration"},
-		{"no such provider", o.key(), encrypted, crypttest.Load(t, widgetsCRD+": aescbc=a identity"), "aesgcm"},
-		{"not this resource", o.key(), encrypted, crypttest.Load(t, "secrets: aesgcm=a"), "aesgcm"},
-		{"no such key", o.key(), encrypted, crypttest.Load(t, widgetsCRD+": aesgcm=b"), "aesgcm:v1:a"},
+		{"no such provider", o.key(), encrypted, secrettest.Load(t, widgetsCRD+": aescbc=a identity"), "aesgcm"},
+		{"not this resource", o.key(), encrypted, secrettest.Load(t, "secrets: aesgcm=a"), "aesgcm"},
+		{"no such key", o.key(), encrypted, secrettest.Load(t, widgetsCRD+": aesgcm=b"), "aesgcm:v1:a"},
 		{"moved", widgetsDir + "ns/moved", encrypted, right, "aesgcm:v1:a"},
 		{"truncated", o.key(), encrypted[:len(encrypted)-20], right, "aesgcm:v1:a"},
 	}
@@ -91,9 +91,9 @@ func TestEncryptedClosed(t *testing.T) {
 // TestWouldBePlaintext checks that an encrypted object that the configuration would store as
 // plaintext is refused, or stays unchanged.
 func TestWouldBePlaintext(t *testing.T) {
-	with := crypttest.Load(t, widgetsCRD+": identity aescbc=a")
+	with := secrettest.Load(t, widgetsCRD+": identity aescbc=a")
 	o, plain := resource{version: "v1alpha1", name: "a"}, resource{version: "v1alpha1", name: "b"}
-	encrypted := crypttest.Encrypt(t, crypttest.Load(t, widgetsCRD+": aescbc=a"), widgetsCRD, o.key(), o.json(t))
+	encrypted := secrettest.Encrypt(t, secrettest.Load(t, widgetsCRD+": aescbc=a"), widgetsCRD, o.key(), o.json(t))
 	files := transform.Options{In: newCluster(t, twoVersions()).put(o.key(), encrypted).add(plain).build(),
 		Encryption: with}
 	r := migrate(t, files, Options{})
@@ -115,8 +115,8 @@ func TestWouldBePlaintext(t *testing.T) {
 // configuration would store plaintext, the report has the unchanged list.
 func TestEncryptedDefinition(t *testing.T) {
 	const definitionsResource = "customresourcedefinitions.apiextensions.k8s.io"
-	with := crypttest.Load(t, definitionsResource+": aesgcm=a")
-	encrypted := crypttest.Encrypt(t, with, definitionsResource, widgetsKey, twoVersions().json(t))
+	with := secrettest.Load(t, definitionsResource+": aesgcm=a")
+	encrypted := secrettest.Encrypt(t, with, definitionsResource, widgetsKey, twoVersions().json(t))
 	o := resource{version: "v1alpha1", name: "a"}
 	path := newCluster(t).put(widgetsKey, encrypted).add(o).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{})
@@ -124,7 +124,8 @@ func TestEncryptedDefinition(t *testing.T) {
 	require.Equal(t, strings.Replace(twoVersions().json(t), `["v1alpha1","v1"]`, `["v1"]`, 1),
 		r.open(with, definitionsResource, widgetsKey, "k8s:enc:aesgcm"))
 
-	r = migrate(t, transform.Options{In: path, Encryption: crypttest.Load(t, definitionsResource+": identity aesgcm=a"),
+	with = secrettest.Load(t, definitionsResource+": identity aesgcm=a")
+	r = migrate(t, transform.Options{In: path, Encryption: with,
 		Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{})
 	require.Equal(t, []string{o.key()}, r.changed())
 	require.Equal(t, StoredVersions{Before: []string{"v1alpha1", "v1"}, After: []string{"v1alpha1", "v1"},
@@ -133,7 +134,7 @@ func TestEncryptedDefinition(t *testing.T) {
 	// if the storage version cannot change, its objects must not change either
 	fresh := resource{version: "v1", name: "b"}
 	path = newCluster(t).put(widgetsKey, encrypted).add(fresh).build()
-	r = migrate(t, transform.Options{In: path, Encryption: crypttest.Load(t, definitionsResource+": identity aesgcm=a"),
+	r = migrate(t, transform.Options{In: path, Encryption: with,
 		Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{To: "v1alpha1"})
 	require.Empty(t, r.changed())
 	require.Equal(t, []string{"error would-be-plaintext " + widgetsKey}, r.problems())
@@ -148,20 +149,20 @@ func secretObject(name string) *corev1.Secret {
 // TestRewrap (case 28) checks that every value is encrypted by the first provider and its first
 // key, the content is the same, and a second run changes nothing.
 func TestRewrap(t *testing.T) {
-	old := crypttest.Load(t, "secrets,"+widgetsCRD+": aescbc=o")
-	now := crypttest.Load(t, "secrets,"+widgetsCRD+": aesgcm=no aescbc=o identity", "configmaps: identity secretbox=o")
+	old := secrettest.Load(t, "secrets,"+widgetsCRD+": aescbc=o")
+	now := secrettest.Load(t, "secrets,"+widgetsCRD+": aesgcm=no aescbc=o identity", "configmaps: identity secretbox=o")
 	secret := "/registry/secrets/ns/"
 	native := protobufOf(t, "v1", "Secret", secretObject("s"), 0)
 	newest := secret + "newest"
 	c := newCluster(t, twoVersions()).
-		put(secret+"encrypted", crypttest.Encrypt(t, old, "secrets", secret+"encrypted", native)).
+		put(secret+"encrypted", secrettest.Encrypt(t, old, "secrets", secret+"encrypted", native)).
 		put(secret+"plain", native).
-		put(newest, crypttest.Encrypt(t, now, "secrets", newest, native)).
+		put(newest, secrettest.Encrypt(t, now, "secrets", newest, native)).
 		native("/registry/configmaps/ns/c", "v1", "ConfigMap", &corev1.ConfigMap{}).
 		native("/registry/pods/ns/p", "v1", "Pod", &corev1.Pod{})
 	stale, current := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"}
-	c.put(stale.key(), crypttest.Encrypt(t, old, widgetsCRD, stale.key(), stale.json(t)))
-	c.put(current.key(), crypttest.Encrypt(t, old, widgetsCRD, current.key(), current.json(t)))
+	c.put(stale.key(), secrettest.Encrypt(t, old, widgetsCRD, stale.key(), stale.json(t)))
+	c.put(current.key(), secrettest.Encrypt(t, old, widgetsCRD, current.key(), current.json(t)))
 	path := c.build()
 	r := migrate(t, transform.Options{In: path, Encryption: now}, Options{Rewrap: true})
 	require.Equal(t, []string{widgetsKey, stale.key(), current.key(), secret + "encrypted", secret + "plain"},
@@ -188,8 +189,8 @@ func TestRewrap(t *testing.T) {
 // TestRewrapClosed checks that a key rotation with an undecryptable value is refused, with the key
 // of the value.
 func TestRewrapClosed(t *testing.T) {
-	with := crypttest.Load(t, "secrets: aescbc=n identity")
-	lost := crypttest.Encrypt(t, crypttest.Load(t, "secrets: aescbc=o"), "secrets", "/registry/secrets/ns/a",
+	with := secrettest.Load(t, "secrets: aescbc=n identity")
+	lost := secrettest.Encrypt(t, secrettest.Load(t, "secrets: aescbc=o"), "secrets", "/registry/secrets/ns/a",
 		protobufOf(t, "v1", "Secret", secretObject("s"), 0))
 	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/registry/secrets/ns/a",
 		lost).native("/registry/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
@@ -206,9 +207,10 @@ func TestRewrapClosed(t *testing.T) {
 // TestRewrapAllowed checks that a skipped object is encrypted with the new key: without its old key
 // the object would be lost.
 func TestRewrapAllowed(t *testing.T) {
-	old, now := crypttest.Load(t, widgetsCRD+": aescbc=o"), crypttest.Load(t, widgetsCRD+": aescbc=no")
+	old, now := secrettest.Load(t, widgetsCRD+": aescbc=o"), secrettest.Load(t, widgetsCRD+": aescbc=no")
 	o := resource{version: "v1old", name: "a"}
-	path := newCluster(t, twoVersions()).put(o.key(), crypttest.Encrypt(t, old, widgetsCRD, o.key(), o.json(t))).build()
+	encrypted := secrettest.Encrypt(t, old, widgetsCRD, o.key(), o.json(t))
+	path := newCluster(t, twoVersions()).put(o.key(), encrypted).build()
 	r := migrate(t, transform.Options{In: path, Encryption: now, Allow: []string{codeUnlistedVersion.Name}},
 		Options{Rewrap: true})
 	require.Contains(t, r.changed(), o.key())
@@ -219,8 +221,8 @@ func TestRewrapAllowed(t *testing.T) {
 // TestRewrapStrays checks that an encrypted value outside the prefixes of the API servers is
 // reported.
 func TestRewrapStrays(t *testing.T) {
-	with := crypttest.Load(t, "secrets: aescbc=n")
-	lost := crypttest.Encrypt(t, with, "secrets", "/other/secrets/ns/a",
+	with := secrettest.Load(t, "secrets: aescbc=n")
+	lost := secrettest.Encrypt(t, with, "secrets", "/other/secrets/ns/a",
 		protobufOf(t, "v1", "Secret", secretObject("a"), 0))
 	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/other/secrets/ns/a",
 		lost).native("/other/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
@@ -238,11 +240,11 @@ func TestRewrapNested(t *testing.T) {
 	const nested = "/registry/tenants.io/one"
 	const outer, inner, crd = "/registry/secrets/ns/a", nested + "/secrets/ns/a",
 		nested + "/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
-	old, now := crypttest.Load(t, "secrets: aescbc=o"), crypttest.Load(t, "secrets: aescbc=no")
+	old, now := secrettest.Load(t, "secrets: aescbc=o"), secrettest.Load(t, "secrets: aescbc=no")
 	plain := protobufOf(t, "v1", "Secret", secretObject("a"), 0)
 	c := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put(crd, twoVersions().json(t))
 	for _, key := range []string{outer, inner} {
-		c.put(key, crypttest.Encrypt(t, old, "secrets", key, plain))
+		c.put(key, secrettest.Encrypt(t, old, "secrets", key, plain))
 	}
 	path := c.build()
 	for _, prefixes := range [][]string{nil, {"/registry", nested}} {

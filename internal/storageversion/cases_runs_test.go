@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/test/crypttest"
+	"github.com/etcdshift/etcdshift/internal/test/secrettest"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -141,9 +141,9 @@ func TestPrefixInFolder(t *testing.T) {
 		require.Equal(t, []string{"v1alpha1", "v1", "v1old"},
 			append([]string{"v1alpha1"}, r.storedVersions(widgetsKey)...), inner)
 
-		old, now := crypttest.Load(t, widgetsCRD+": aescbc=o"), crypttest.Load(t, widgetsCRD+": aescbc=no")
+		old, now := secrettest.Load(t, widgetsCRD+": aescbc=o"), secrettest.Load(t, widgetsCRD+": aescbc=no")
 		path = newCluster(t, twoVersions()).put(fresh.key(),
-			crypttest.Encrypt(t, old, widgetsCRD, fresh.key(), fresh.json(t))).build()
+			secrettest.Encrypt(t, old, widgetsCRD, fresh.key(), fresh.json(t))).build()
 		r = migrate(t, transform.Options{In: path, Encryption: now, Prefixes: both}, Options{Rewrap: true})
 		require.ErrorIs(t, r.err, transform.ErrRefused, inner)
 		require.Contains(t, r.problems(), "error encrypted "+fresh.key(), inner)

@@ -23,7 +23,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/storageversion"
 	"github.com/etcdshift/etcdshift/internal/test/apitest"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
-	"github.com/etcdshift/etcdshift/internal/test/sections"
+	"github.com/etcdshift/etcdshift/internal/test/transformtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -271,7 +271,7 @@ func values(t *testing.T, path string) map[string]string {
 // resource returns the row of a CRD in the report.
 func resource(t *testing.T, r *transform.Report, name string) storageversion.CustomResource {
 	t.Helper()
-	for _, k := range sections.Of[storageversion.Definitions](r).CustomResources {
+	for _, k := range transformtest.Section[storageversion.Definitions](r).CustomResources {
 		if k.CRD == name {
 			return k
 		}

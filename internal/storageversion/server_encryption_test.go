@@ -11,7 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 	"github.com/etcdshift/etcdshift/internal/storageversion"
-	"github.com/etcdshift/etcdshift/internal/test/crypttest"
+	"github.com/etcdshift/etcdshift/internal/test/secrettest"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -23,7 +23,7 @@ func configuration(t *testing.T, providers map[string]string, keys string) (flag
 	for crd, provider := range providers {
 		rules = append(rules, crd+": "+provider+"="+keys)
 	}
-	return "--encryption-provider-config=" + crypttest.Write(t, rules...), crypttest.Load(t, rules...)
+	return "--encryption-provider-config=" + secrettest.Write(t, rules...), secrettest.Load(t, rules...)
 }
 
 // TestServerEncryption checks that values encrypted by a server are migrated and encrypted anew,

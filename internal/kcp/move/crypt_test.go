@@ -11,15 +11,15 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 	"github.com/etcdshift/etcdshift/internal/kcp/move"
-	"github.com/etcdshift/etcdshift/internal/test/crypttest"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
+	"github.com/etcdshift/etcdshift/internal/test/secrettest"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// cipher encrypts Secrets by the first of providers: see [crypttest.Write].
+// cipher encrypts Secrets by the first of providers: see [secrettest.Write].
 func cipher(t testing.TB, providers ...string) *encryption.Transformers {
-	return crypttest.Load(t, "secrets: "+strings.Join(providers, " "))
+	return secrettest.Load(t, "secrets: "+strings.Join(providers, " "))
 }
 
 var secretType = apischema.GroupResource{Resource: "secrets"}
@@ -175,7 +175,7 @@ func TestPutBackEncrypted(t *testing.T) {
 
 // TestImportEveryValueEncrypted checks that a shard with all values encrypted is read and written.
 func TestImportEveryValueEncrypted(t *testing.T) {
-	all := crypttest.Load(t, "*.*: aesgcm=k")
+	all := secrettest.Load(t, "*.*: aesgcm=k")
 	from := archiveOf(t, root(t, encryptAll(all)), encrypting(all))
 	shard := shard1(t, encryptAll(all), drop(widgetsDefinition))
 	a := importInto(t, from, shard, move.Import{Decrypter: all, AsShard: "shard-1"}, encrypting(all)).written()

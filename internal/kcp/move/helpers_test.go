@@ -16,7 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcp/move"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
-	"github.com/etcdshift/etcdshift/internal/test/sections"
+	"github.com/etcdshift/etcdshift/internal/test/transformtest"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -89,7 +89,8 @@ func run(t testing.TB, in string, options []option, of func(transform.Options) t
 		set(&o)
 	}
 	r, err := transform.Run(context.Background(), o, of(o))
-	return result{t, in, o.Out, r, sections.Of[move.Receipts](r), sections.Of[move.Manifest](r).Manifest, err}
+	receipts, manifest := transformtest.Section[move.Receipts](r), transformtest.Section[move.Manifest](r).Manifest
+	return result{t, in, o.Out, r, receipts, manifest, err}
 }
 
 func extract(t testing.TB, in string, x move.Extract, options ...option) result {

@@ -17,7 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcp/move"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
-	"github.com/etcdshift/etcdshift/internal/test/sections"
+	"github.com/etcdshift/etcdshift/internal/test/transformtest"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -135,7 +135,7 @@ func (i *impostor) Plan(ctx context.Context, v *transform.View) error {
 				require.ErrorIs(t, v.CheckOutput(ctx, read(t, path)), snapshot.ErrVerify)
 			})
 		}
-		require.Nil(i.t, sections.Of[move.Receipts](v.Report()).Rest, "nothing unproved is reported")
+		require.Nil(i.t, transformtest.Section[move.Receipts](v.Report()).Rest, "nothing unproved is reported")
 		return nil
 	}})
 	return i.Import.Plan(ctx, v)

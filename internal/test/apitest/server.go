@@ -1,7 +1,7 @@
 // Package apitest provides tests with a real API server for custom resources:
-// apiextensions-apiserver, in process, on an etcd of package etcdtest. The server has no core API
-// and no namespaces; its client is cluster-admin. The package links the API server; only tests
-// import it.
+// apiextensions-apiserver, in process, on an etcd of package etcdtest, and with KMS v2 plugins. The
+// server has no core API and no namespaces; its client is cluster-admin. The package links the API
+// server; only tests import it.
 //
 // Invariants:
 //   - Keys are below /registry, as on a kubeadm cluster.

@@ -1,6 +1,4 @@
-// Package damage changes snapshots like failing disks, failed copies and attackers. The same random
-// source gives the same damage.
-package damage
+package etcdtest
 
 import (
 	"bytes"
@@ -29,15 +27,15 @@ func ways() []way {
 		}
 	}
 	return []way{
-		{"flip", inPlace(Flip)}, {"zero", inPlace(Zero)}, {"splice", inPlace(SplicePage)}, {"flip", inPlace(Flip)},
-		{"zero", inPlace(Zero)},
+		{"flip", inPlace(FlipBits)}, {"zero", inPlace(ZeroBytes)}, {"splice", inPlace(SplicePage)},
+		{"flip", inPlace(FlipBits)}, {"zero", inPlace(ZeroBytes)},
 		{"cut", cut}, {"many", inPlace(many)}, {"shift", shift},
 	}
 }
 
-// Copy returns the damaged copy of a snapshot with a number. Every second copy has a correct
-// digest.
-func Copy(number int, file []byte) (what string, changed []byte) {
+// Damage returns the damaged copy of a snapshot with a number, as by failing disks, failed copies
+// and attackers. A number gives the same damage each time. Every second copy has a correct digest.
+func Damage(number int, file []byte) (what string, changed []byte) {
 	way := ways()[number/2%len(ways())]
 	what = way.what
 	r := rand.New(rand.NewPCG(uint64(number), 16))
@@ -58,8 +56,8 @@ func WithDigest(image []byte) []byte {
 	return append(image, sum[:]...)
 }
 
-// Flip inverts one to three bits in used bytes.
-func Flip(r *rand.Rand, image []byte) {
+// FlipBits inverts one to three bits in used bytes.
+func FlipBits(r *rand.Rand, image []byte) {
 	for range 1 + r.IntN(3) {
 		image[randomByte(r, image)] ^= 1 << r.IntN(8)
 	}
@@ -74,8 +72,8 @@ func randomByte(r *rand.Rand, image []byte) int {
 	}
 }
 
-// Zero clears up to 512 bytes.
-func Zero(r *rand.Rand, image []byte) {
+// ZeroBytes clears up to 512 bytes.
+func ZeroBytes(r *rand.Rand, image []byte) {
 	at := randomByte(r, image)
 	clear(image[at:min(at+1+r.IntN(512), len(image))])
 }
@@ -93,7 +91,7 @@ func SplicePage(r *rand.Rand, image []byte) {
 // many flips bits in a hundred places.
 func many(r *rand.Rand, image []byte) {
 	for range 100 {
-		Flip(r, image)
+		FlipBits(r, image)
 	}
 }
 

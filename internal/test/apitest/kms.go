@@ -1,11 +1,4 @@
-// Package kmstest provides tests with a KMS v2 plugin: a real gRPC server on a unix socket, with
-// the service of k8s.io/kms and keys in memory. Only tests import it.
-//
-// Invariants:
-//   - The plugin decrypts with every key that is not forgotten, even after Rotate and Restart.
-//   - The path of the socket is short enough for every system (104 bytes on macOS).
-//   - The server and its socket are removed when the test ends.
-package kmstest
+package apitest
 
 import (
 	"context"
@@ -28,8 +21,9 @@ import (
 
 const connectTimeout = 5 * time.Second
 
-// Plugin is a running KMS v2 plugin.
-type Plugin struct {
+// KMS is a running KMS v2 plugin: a gRPC server on a unix socket, with the service of k8s.io/kms and
+// keys in memory. It decrypts with every key that is not forgotten, even after Rotate and Restart.
+type KMS struct {
 	Socket string // path of the unix socket
 
 	mu       sync.Mutex
@@ -41,18 +35,19 @@ type Plugin struct {
 	decrypts int
 }
 
-// Start runs a plugin with one key, key-1, and stops it when the test ends.
-func Start(t testing.TB) *Plugin {
+// StartKMS runs a plugin with one key, key-1, and stops it when the test ends.
+func StartKMS(t testing.TB) *KMS {
 	t.Helper()
-	p := &Plugin{Socket: Socket(t), keys: make(map[string]value.Transformer), healthz: "ok"}
+	p := &KMS{Socket: KMSSocket(t), keys: make(map[string]value.Transformer), healthz: "ok"}
 	p.Rotate(t)
 	p.Restart(t)
 	t.Cleanup(p.Stop)
 	return p
 }
 
-// Socket returns a path for a unix socket in a temporary folder of the test, without a listener.
-func Socket(t testing.TB) string {
+// KMSSocket returns a path for a unix socket in a temporary folder of the test, without a listener.
+// The path is short enough for every system (104 bytes on macOS).
+func KMSSocket(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "kms")
 	require.NoError(t, err)
@@ -61,10 +56,10 @@ func Socket(t testing.TB) string {
 }
 
 // Endpoint returns the socket as in an EncryptionConfiguration.
-func (p *Plugin) Endpoint() string { return "unix://" + p.Socket }
+func (p *KMS) Endpoint() string { return "unix://" + p.Socket }
 
 // Restart listens on the socket (again, after Stop).
-func (p *Plugin) Restart(t testing.TB) {
+func (p *KMS) Restart(t testing.TB) {
 	t.Helper()
 	listener, err := net.Listen("unix", p.Socket)
 	require.NoError(t, err)
@@ -77,7 +72,7 @@ func (p *Plugin) Restart(t testing.TB) {
 }
 
 // Stop ends the server and its connections; the keys stay.
-func (p *Plugin) Stop() {
+func (p *KMS) Stop() {
 	p.mu.Lock()
 	server := p.server
 	p.mu.Unlock()
@@ -85,7 +80,7 @@ func (p *Plugin) Stop() {
 }
 
 // Rotate creates a new key for later encryptions, and returns its ID: key-2, then key-3.
-func (p *Plugin) Rotate(t testing.TB) (id string) {
+func (p *KMS) Rotate(t testing.TB) (id string) {
 	t.Helper()
 	secret, err := transformer.GenerateKey(32)
 	require.NoError(t, err)
@@ -101,35 +96,35 @@ func (p *Plugin) Rotate(t testing.TB) (id string) {
 }
 
 // Forget drops a key's secret; its id is not reused.
-func (p *Plugin) Forget(id string) {
+func (p *KMS) Forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.keys[id] = nil
 }
 
 // SetHealthz sets the reported health; only "ok" is healthy.
-func (p *Plugin) SetHealthz(word string) {
+func (p *KMS) SetHealthz(word string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.healthz = word
 }
 
 // HangEncrypt makes later encryptions wait until their clients time out.
-func (p *Plugin) HangEncrypt() {
+func (p *KMS) HangEncrypt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hang = true
 }
 
 // Decrypts returns the number of decryptions.
-func (p *Plugin) Decrypts() int {
+func (p *KMS) Decrypts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.decrypts
 }
 
 // remote is the gRPC service of the plugin.
-type remote Plugin
+type remote KMS
 
 func (r *remote) Status(context.Context) (*service.StatusResponse, error) {
 	r.mu.Lock()

@@ -1,5 +1,5 @@
-// Package args parses command lines of transforms, for tests.
-package args
+// Package transformtest has command lines and report sections of transforms, for tests.
+package transformtest
 
 import (
 	"strings"
@@ -8,8 +8,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Of returns a command line with flags, --NAME or --NAME=VALUE, and with words after the output.
-func Of(words ...string) *transform.Args {
+// Args returns a command line with flags, --NAME or --NAME=VALUE, and with words after the output.
+func Args(words ...string) *transform.Args {
 	set, args := Values{}, &transform.Args{}
 	args.Values = set
 	for _, word := range words {
@@ -41,3 +41,13 @@ func (v Values) StringSlice(string) []string { return nil }
 
 // Duration implements [transform.Values].
 func (v Values) Duration(string) (none time.Duration) { return none }
+
+// Section returns the section of a type, or an empty one.
+func Section[S any](r *transform.Report) *S {
+	for _, s := range append(r.Sections[:len(r.Sections):len(r.Sections)], r.Appendix) {
+		if section, ok := any(s).(*S); ok {
+			return section
+		}
+	}
+	return new(S)
+}

@@ -1,5 +1,4 @@
-// Package unpacked searches for encoded texts in tests, independent of internal/redact.
-package unpacked
+package secrettest
 
 import (
 	"archive/zip"
@@ -22,16 +21,16 @@ var (
 	escape    = regexp.MustCompile(`(?:%[0-9A-Fa-f]{2}|[^%])+`)
 )
 
-// All returns data and all contents encoded in base64, hexadecimal, UTF-16, escapes, gzip, zlib and
+// Unpack returns data and all contents encoded in base64, hexadecimal, UTF-16, escapes, gzip, zlib and
 // zip, up to a number of levels.
-func All(data string, levels int) string {
+func Unpack(data string, levels int) string {
 	if levels == 0 {
 		return data
 	}
 	all := data
 	add := func(inner string) {
 		if inner != data && inner != "" {
-			all += "\n" + All(inner, levels-1)
+			all += "\n" + Unpack(inner, levels-1)
 		}
 	}
 	for _, file := range files(data) {

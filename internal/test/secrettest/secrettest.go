@@ -1,6 +1,6 @@
-// Package crypttest encrypts values at rest for tests, like an API server with an
-// EncryptionConfiguration.
-package crypttest
+// Package secrettest hides and finds values for tests: it encrypts values at rest, like an API
+// server with an EncryptionConfiguration, and unpacks texts, independently of internal/redact.
+package secrettest
 
 import (
 	"encoding/base64"
