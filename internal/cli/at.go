@@ -43,11 +43,6 @@ func parseBack(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// moment reads a flag with a time or a revision of the snapshots.
-func (h *historian) moment(flag string) (*moment, error) {
-	return readMoment(h.c, flag, h.sides[len(h.sides)-1])
-}
-
 // readMoment reads a flag; nil if absent. A duration counts back from the newest time in the
 // snapshot of r, never from the clock.
 func readMoment(c *cli.Context, flag string, r *inspect.Reader) (*moment, error) {

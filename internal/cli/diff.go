@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -61,7 +62,7 @@ func runDiff(c *cli.Context, args []string) (err error) {
 		}
 	}
 	d := &differences{
-		c: c, Page: render.NewPage(c.App.Writer), list: render.NewList(c.App.Writer, c.String("output")),
+		Page: render.NewPage(c.App.Writer), list: render.NewList(c.App.Writer, c.String("output")),
 		format: c.String("output"),
 		silent: options.CountOnly, all: options.All,
 	}
@@ -72,11 +73,15 @@ func runDiff(c *cli.Context, args []string) (err error) {
 		if options.Want, err = wanted(c, args[2:], files); err != nil {
 			return err
 		}
-		if err := d.begin(files); err != nil {
+		same, err := sameCluster(c, files[0].Reader, files[1].Reader)
+		if err != nil {
+			return err
+		}
+		if err := d.begin(c.Context, files, same); err != nil {
 			return err
 		}
 		reading.End()
-		return d.print(files, options)
+		return d.print(c.Context, files, options)
 	})
 	if found := d.found(); err == nil && found > 0 {
 		err = &failure{status: exitFound, err: fmt.Errorf("%s between %s and %s", phrase.Count(found, "difference"),
@@ -137,7 +142,6 @@ func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) boo
 
 // differences prints differing objects one by one, then leases.
 type differences struct {
-	c *cli.Context
 	*render.Page
 	list        *render.List
 	format      string
@@ -146,25 +150,24 @@ type differences struct {
 	silent, all bool // print only the summary; treat nothing as noise
 }
 
-func (d *differences) begin(files []*opened) error {
-	same, err := sameCluster(d.c, files[0].Reader, files[1].Reader)
-	if err != nil || d.format != "json" {
-		return err
+func (d *differences) begin(ctx context.Context, files []*opened, same compare.Same) (err error) {
+	if d.format != "json" {
+		return nil
 	}
 	head := diffDocument{SameCluster: same}
-	if head.documentHead, err = files[0].document(d.c.Context, "Diff"); err != nil {
+	if head.documentHead, err = files[0].document(ctx, "Diff"); err != nil {
 		return err
 	}
-	if head.NewInput, err = files[1].input(d.c.Context); err != nil {
+	if head.NewInput, err = files[1].input(ctx); err != nil {
 		return err
 	}
 	return d.list.Begin(head, "objects")
 }
 
-func (d *differences) print(files []*opened, o compare.Options) (err error) {
-	err = stream.Each(compare.Snapshots(d.c.Context, files[0].Reader, files[1].Reader, o), d.add)
+func (d *differences) print(ctx context.Context, files []*opened, o compare.Options) (err error) {
+	err = stream.Each(compare.Snapshots(ctx, files[0].Reader, files[1].Reader, o), d.add)
 	if err == nil && o.Want == nil && o.Labels == nil {
-		d.leases, err = compare.Leases(d.c.Context, files[0].Snapshot(), files[1].Snapshot())
+		d.leases, err = compare.Leases(ctx, files[0].Snapshot(), files[1].Snapshot())
 	}
 	if err != nil {
 		return err

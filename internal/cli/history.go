@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -61,18 +63,23 @@ func runHistory(c *cli.Context, args []string) error {
 	}
 	return snapshotFirst(c, args, readSnapshots(c, paths, func(files []*opened) error {
 		reading.Of(part(1, 4, files...))
-		h := &historian{c: c, files: files, options: readHistoryOptions(c)}
-		if err := h.sort(); err != nil {
+		m, err := merge(c, files)
+		if err != nil {
 			return err
 		}
-		if err := h.find(word); err != nil {
+		subject, err := findSubject(c, word, m.sides)
+		if err != nil {
 			return err
 		}
-		if err := h.readTimes(); err != nil {
+		if err := m.readTimes(c.Context); err != nil {
 			return err
 		}
 		reading.End()
-		return h.print()
+		o, err := readHistoryOptions(c, m.newest())
+		if err != nil {
+			return err
+		}
+		return printHistory(c.Context, o, m, subject)
 	}))
 }
 
@@ -89,54 +96,70 @@ func historyOf(args []string) (paths []string, word string) {
 
 // historyOptions holds the flags of history and timeline.
 type historyOptions struct {
-	format, at          string
+	out, errs           io.Writer
+	format              string
+	at                  *moment // nil for all
+	atText              string  // of at, as it was given
 	all, secrets, quiet bool
 }
 
-func readHistoryOptions(c *cli.Context) historyOptions {
-	return historyOptions{c.String("output"), c.String("at"), c.Bool("all"), c.Bool("show-secrets"), c.Bool("quiet")}
+func readHistoryOptions(c *cli.Context, newest *inspect.Reader) (o historyOptions, err error) {
+	o = historyOptions{out: c.App.Writer, errs: c.App.ErrWriter, format: c.String("output"), atText: c.String("at"),
+		all: c.Bool("all"), secrets: c.Bool("show-secrets"), quiet: c.Bool("quiet")}
+	o.at, err = readMoment(c, "at", newest)
+	return o, err
 }
 
-// historian prints the history of one key.
-type historian struct {
-	c       *cli.Context
-	options historyOptions
-	files   []*opened         // by revision
-	sides   []*inspect.Reader // readers of files
-	subject compare.Subject
-	clock   compare.Clock
-	same    compare.Same // whether the files are of one cluster; "" for one file
+// merged are snapshots that are read together.
+type merged struct {
+	files []*opened         // by revision
+	sides []*inspect.Reader // readers of files
+	same  compare.Same      // whether the files are of one cluster; "" for one file
+	clock compare.Clock
 }
 
-// sort sorts the files and finds out whether they are of one cluster.
-func (h *historian) sort() error {
-	if err := compare.Sort(h.c.Context, h.files); err != nil {
-		return err
+// merge puts files in order, and finds out whether they are of one cluster.
+func merge(c *cli.Context, files []*opened) (*merged, error) {
+	if err := compare.Sort(c.Context, files); err != nil {
+		return nil, err
 	}
-	h.sides = stream.Mapped(h.files, func(o *opened) *inspect.Reader { return o.Reader })
-	return h.compareClusters()
-}
-
-func (h *historian) readTimes() error {
-	for _, s := range h.sides {
-		if err := h.clock.Read(h.c.Context, s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (h *historian) compareClusters() error {
-	for i := 1; i < len(h.sides); i++ {
-		same, err := sameCluster(h.c, h.sides[i-1], h.sides[i])
+	m := &merged{files: files, sides: stream.Mapped(files, func(o *opened) *inspect.Reader { return o.Reader })}
+	for i := 1; i < len(m.sides); i++ {
+		same, err := sameCluster(c, m.sides[i-1], m.sides[i])
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if h.same == "" || same == compare.No || same == compare.Unknown && h.same == compare.Yes {
-			h.same = same
+		if m.same == "" || same == compare.No || same == compare.Unknown && m.same == compare.Yes {
+			m.same = same
+		}
+	}
+	return m, nil
+}
+
+func (m *merged) newest() *inspect.Reader { return m.sides[len(m.sides)-1] }
+
+func (m *merged) readTimes(ctx context.Context) error {
+	for _, s := range m.sides {
+		if err := m.clock.Read(ctx, s); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func (m *merged) inputs(ctx context.Context) (all []keptInput, err error) {
+	for _, f := range m.files {
+		in, err := f.input(ctx)
+		if err != nil {
+			return nil, err
+		}
+		oldest, _, err := f.Snapshot().Kept(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, keptInput{in, oldest})
+	}
+	return all, nil
 }
 
 // sameCluster warns if two snapshots are, or may be, of different clusters.
@@ -152,77 +175,42 @@ func sameCluster(c *cli.Context, a, b *inspect.Reader) (compare.Same, error) {
 	return same, err
 }
 
-// find finds the key: the word itself if stored anywhere, else the key of the named object.
-func (h *historian) find(word string) error {
-	ctx := h.c.Context
-	for _, s := range h.sides {
-		sees, err := s.Sees(ctx, []byte(word))
-		if err != nil {
-			return err
-		}
-		for _, err := range s.Snapshot().History(ctx, []byte(word)) {
-			if err != nil {
-				return err
-			}
-			if sees {
-				return h.take(word)
-			}
-			break
-		}
+// findSubject finds a key: the word itself if stored anywhere, else the key of the named object.
+func findSubject(c *cli.Context, word string, sides []*inspect.Reader) (compare.Subject, error) {
+	subject, stored, err := compare.Stored(c.Context, sides, word)
+	if stored || err != nil {
+		return subject, err
 	}
 	found, elsewhere := map[string]compare.Subject{}, ""
 	if !strings.HasPrefix(word, "/") {
-		asked, err := readAsked(h.c, []string{word}, (*inspect.Reader).TypesEver, h.sides...)
+		asked, err := readAsked(c, []string{word}, (*inspect.Reader).TypesEver, sides...)
 		if err != nil {
-			return err
+			return subject, err
 		}
-		in, types := selectionOf(h.c), stream.Mapped(asked, func(a get.Asked) *inspect.Type { return a.Type })
+		in, types := selectionOf(c), stream.Mapped(asked, func(a get.Asked) *inspect.Type { return a.Type })
 		if in.Names = asked[0].Names; in.Names == nil {
-			err := usagef(commandPath(h.c), "%q is no key of the file, and neither TYPE/NAME nor TYPE NAME", word)
-			return &failure{exitUsage, err,
+			err := usagef(commandPath(c), "%q is no key of the file, and neither TYPE/NAME nor TYPE NAME", word)
+			return subject, &failure{exitUsage, err,
 				`"etcdshift timeline SNAPSHOT TYPE" shows the changes of all objects of a type`}
 		}
-		for _, kind := range types {
-			if err := h.collect(found, kind, in); err != nil {
-				return err
-			}
+		if found, err = compare.Named(c.Context, sides, types, in); err != nil {
+			return subject, err
 		}
 		if len(found) == 0 && in.Namespace != "" {
-			elsewhere = get.Namesakes(h.c.Context, types, in.Names[0], in.Cluster, h.sides...)
+			elsewhere = get.Namesakes(c.Context, types, in.Names[0], in.Cluster, sides...)
 		}
 	}
-	return h.choose(word, elsewhere, found)
-}
-
-// collect adds the objects of a type, live and deleted ones, by key.
-func (h *historian) collect(found map[string]compare.Subject, kind *inspect.Type, in inspect.Selection) error {
-	live := func(d *inspect.DeletedObject) *inspect.Object { return d.Object }
-	for _, s := range h.sides {
-		deleted := stream.Map(s.DeletedObjects(h.c.Context, kind, in), live)
-		for _, objects := range []iter.Seq2[*inspect.Object, error]{s.Objects(h.c.Context, kind, in), deleted} {
-			for o, err := range objects {
-				if err != nil {
-					return err
-				}
-				found[string(o.Key)] = compare.NewSubject(o.Key, o.Parsed)
-			}
-		}
-	}
-	return nil
-}
-
-func (h *historian) choose(word, elsewhere string, found map[string]compare.Subject) error {
 	var names []string
-	for key, subject := range found {
-		h.subject = subject
+	for key, one := range found {
+		subject = one
 		names = append(names, fmt.Sprintf("%v (%s)", subject, key))
 	}
 	switch {
 	case len(names) == 0:
-		err := fmt.Errorf("%q is not there%s, nor was it since the last compaction%s", word, belowNamed(h.c), elsewhere)
-		return &failure{exitFailed, err, `"etcdshift keys" lists the keys of a snapshot`}
+		err := fmt.Errorf("%q is not there%s, nor was it since the last compaction%s", word, belowNamed(c), elsewhere)
+		return subject, &failure{exitFailed, err, `"etcdshift keys" lists the keys of a snapshot`}
 	case len(names) == 1:
-		return nil
+		return subject, nil
 	}
 	slices.Sort(names)
 	const most = 5
@@ -230,48 +218,31 @@ func (h *historian) choose(word, elsewhere string, found map[string]compare.Subj
 	if len(names) > most {
 		names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
 	}
-	return usagef(commandPath(h.c), "%q is the name of several: %q%s; say which with --namespace, --cluster, "+
+	return subject, usagef(commandPath(c), "%q is the name of several: %q%s; say which with --namespace, --cluster, "+
 		"or by its key", word, names, more)
 }
 
-// take selects a key and the object named by the key in any of the snapshots.
-func (h *historian) take(key string) error {
-	h.subject = compare.Subject{Key: key}
-	for _, s := range h.sides {
-		layouts, err := s.Layouts(h.c.Context)
-		if err != nil {
-			return err
-		}
-		if place, _, err := layouts.Parse([]byte(key)); err == nil {
-			h.subject = compare.NewSubject([]byte(key), place)
-			return nil
-		}
-	}
-	return nil
-}
-
-func (h *historian) print() error {
-	format := h.options.format
-	list, count := render.NewList(h.c.App.Writer, format), 0
-	p := historyPage{render.NewPage(h.c.App.Writer), len(h.files) > 1}
+func printHistory(ctx context.Context, o historyOptions, m *merged, subject compare.Subject) error {
+	list, count := render.NewList(o.out, o.format), 0
+	p := historyPage{render.NewPage(o.out), len(m.files) > 1}
 	end := func() error { return list.End(historyTail{count}) }
 	var err error
-	switch format {
+	switch o.format {
 	case "text":
-		err, end = h.printHead(p), p.Flush
+		err, end = p.head(ctx, m, subject), p.Flush
 	case "json":
-		err = h.begin(list)
+		err = beginHistory(ctx, list, m, subject)
 	}
 	if err != nil {
 		return err
 	}
-	options := compare.Options{All: h.options.all, ShowSecrets: h.options.secrets, Clock: &h.clock}
-	steps := compare.History(h.c.Context, h.sides, []byte(h.subject.Key), options)
-	if h.options.at != "" {
-		steps = h.held(steps)
+	options := compare.Options{All: o.all, ShowSecrets: o.secrets, Clock: &m.clock}
+	steps := compare.History(ctx, m.sides, []byte(subject.Key), options)
+	if o.at != nil {
+		steps = held(o, &m.clock, steps)
 	}
 	err = stream.Each(steps, func(s *compare.Step) error {
-		if format == "text" {
+		if o.format == "text" {
 			p.step(s)
 			return nil
 		}
@@ -283,13 +254,11 @@ func (h *historian) print() error {
 
 // held yields the last step up to --at, and prints on stderr until when this step held. A moment
 // before the first step is an error.
-func (h *historian) held(steps iter.Seq2[*compare.Step, error]) iter.Seq2[*compare.Step, error] {
+func held(
+	o historyOptions, clock *compare.Clock, steps iter.Seq2[*compare.Step, error],
+) iter.Seq2[*compare.Step, error] {
 	return stream.Of(func(yield func(*compare.Step) error) error {
-		at, err := h.moment("at")
-		if err != nil {
-			return err
-		}
-		revision := at.last(&h.clock)
+		revision := o.at.last(clock)
 		var held, next *compare.Step
 		for s, err := range steps {
 			if err != nil {
@@ -306,24 +275,24 @@ func (h *historian) held(steps iter.Seq2[*compare.Step, error]) iter.Seq2[*compa
 			return nil
 		case held == nil:
 			return fmt.Errorf("nothing is known of it at %s: its first record is of revision %d, %s",
-				h.options.at, next.Revision, aboutText(&h.clock, next.Revision))
+				o.atText, next.Revision, aboutText(clock, next.Revision))
 		}
-		if !h.options.quiet {
-			fmt.Fprintln(h.c.App.ErrWriter, h.until(next))
+		if !o.quiet {
+			fmt.Fprintln(o.errs, heldUntil(clock, next))
 		}
 		return yield(held)
 	})
 }
 
-// until tells how long a step held.
-func (h *historian) until(next *compare.Step) string {
+// heldUntil tells how long a step held.
+func heldUntil(clock *compare.Clock, next *compare.Step) string {
 	switch {
 	case next == nil:
 		return "no later record of it is in the files"
 	case next.Missing != nil:
 		return "(" + missingText(next) + ")"
 	}
-	return fmt.Sprintf("it held until revision %d: %s %s", next.Revision, next.What, aboutText(&h.clock, next.Revision))
+	return fmt.Sprintf("it held until revision %d: %s %s", next.Revision, next.What, aboutText(clock, next.Revision))
 }
 
 // historyDocument is the head of history -o json; input is the snapshot of the lowest revision.
@@ -346,26 +315,11 @@ type historyTail struct {
 	Count int `json:"count"`
 }
 
-func (h *historian) begin(list *render.List) error {
-	kept, err := h.inputs()
+func beginHistory(ctx context.Context, list *render.List, m *merged, subject compare.Subject) error {
+	kept, err := m.inputs(ctx)
 	if err != nil {
 		return err
 	}
 	head := document("History", kept[0].inputInfo)
-	return list.Begin(historyDocument{head, kept, h.same, h.subject}, "revisions")
-}
-
-func (h *historian) inputs() (all []keptInput, err error) {
-	for _, f := range h.files {
-		in, err := f.input(h.c.Context)
-		if err != nil {
-			return nil, err
-		}
-		oldest, _, err := f.Snapshot().Kept(h.c.Context)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, keptInput{in, oldest})
-	}
-	return all, nil
+	return list.Begin(historyDocument{head, kept, m.same, subject}, "revisions")
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -10,17 +11,17 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-func (h *historian) printHead(p historyPage) error {
-	if h.subject.Resource != "" {
-		p.Line(render.Bold, h.subject.String())
+func (p historyPage) head(ctx context.Context, m *merged, subject compare.Subject) error {
+	if subject.Resource != "" {
+		p.Line(render.Bold, subject.String())
 	}
-	p.Line(render.Plain, "key "+h.subject.Key)
-	for _, f := range h.files {
-		oldest, newest, err := f.Snapshot().Kept(h.c.Context)
+	p.Line(render.Plain, "key "+subject.Key)
+	for _, f := range m.files {
+		oldest, newest, err := f.Snapshot().Kept(ctx)
 		if err != nil {
 			return err
 		}
-		p.Line(render.Plain, f.Snapshot().Path()+" keeps "+keptText(&h.clock, oldest, newest))
+		p.Line(render.Plain, f.Snapshot().Path()+" keeps "+keptText(&m.clock, oldest, newest))
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func printStaged(
 	return func(ctx context.Context, in *inspect.Reader, changes iter.Seq2[snapshot.Change, error],
 		granted []snapshot.Lease) (err error) {
 		phases.End()
-		d := &differences{c: c, Page: render.NewPage(c.App.Writer), format: "text", all: true}
+		d := &differences{Page: render.NewPage(c.App.Writer), format: "text", all: true}
 		o := compare.Options{All: true, ShowSecrets: c.Bool("show-secrets")}
 		if err = stream.Each(compare.Staged(ctx, in, changes, granted, o), d.add); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -76,54 +77,58 @@ func runTimeline(c *cli.Context, args []string) error {
 	defer reading.End()
 	return snapshotFirst(c, args, readSnapshots(c, args[:count], func(files []*opened) error {
 		reading.Of(part(1, 4, files...))
-		h := &historian{c: c, files: files, options: readHistoryOptions(c)}
-		if err := h.sort(); err != nil {
+		m, err := merge(c, files)
+		if err != nil {
 			return err
 		}
-		if h.same == compare.No {
+		if m.same == compare.No {
 			return usagef(commandPath(c), "the snapshots are of different clusters; a timeline is of one")
 		}
-		t := &compare.Timeline{Sides: h.sides, Labels: selector, Manager: c.String("manager"), All: c.Bool("all"),
-			Clock: &h.clock}
-		if err := h.readTimes(); err != nil {
+		t := &compare.Timeline{Sides: m.sides, Labels: selector, Manager: c.String("manager"), All: c.Bool("all"),
+			Clock: &m.clock}
+		if err := m.readTimes(c.Context); err != nil {
 			return err
 		}
-		if err := h.limit(t, args[count:]); err != nil {
+		if err := limit(c, m, t, args[count:]); err != nil {
+			return err
+		}
+		o, err := readHistoryOptions(c, m.newest())
+		if err != nil {
 			return err
 		}
 		reading.End()
-		return h.printTimeline(t)
+		return printTimeline(c.Context, o, m, t)
 	}))
 }
 
 // limit sets the revisions and the objects of a timeline.
-func (h *historian) limit(t *compare.Timeline, words []string) error {
-	since, err := h.moment("since")
+func limit(c *cli.Context, m *merged, t *compare.Timeline, words []string) error {
+	since, err := readMoment(c, "since", m.newest())
 	if err != nil {
 		return err
 	}
-	until, err := h.moment("until")
+	until, err := readMoment(c, "until", m.newest())
 	if err != nil {
 		return err
 	}
 	if t.Last = math.MaxInt64; until != nil {
-		t.Last = until.last(&h.clock)
+		t.Last = until.last(&m.clock)
 	}
 	switch {
 	case since != nil && since.time.IsZero():
 		t.First = since.revision
 	case since != nil:
-		t.First = h.clock.First(since.time)
+		t.First = m.clock.First(since.time)
 	}
 	var all []get.Asked
 	for _, word := range words {
-		asked, err := readAsked(h.c, []string{word}, (*inspect.Reader).TypesEver, h.sides...)
+		asked, err := readAsked(c, []string{word}, (*inspect.Reader).TypesEver, m.sides...)
 		if err != nil {
 			return err
 		}
 		all, t.All = append(all, asked...), true
 	}
-	if in := selectionOf(h.c); all != nil {
+	if in := selectionOf(c); all != nil {
 		t.Want = func(k keys.Key) bool { return asks(all, in, k) }
 	} else if in.Namespace != "" || in.Cluster != "" {
 		t.Want = in.Holds
@@ -145,23 +150,22 @@ type timelineTail struct {
 	Folded int `json:"folded"` // writes of noise
 }
 
-func (h *historian) printTimeline(t *compare.Timeline) error {
-	format, count := h.options.format, 0
-	if format == "text" {
-		return h.printFlow(t)
+func printTimeline(ctx context.Context, o historyOptions, m *merged, t *compare.Timeline) error {
+	if o.format == "text" {
+		return printFlow(ctx, o, t)
 	}
-	list := render.NewList(h.c.App.Writer, format)
-	if format == "json" {
-		kept, err := h.inputs()
+	list, count := render.NewList(o.out, o.format), 0
+	if o.format == "json" {
+		kept, err := m.inputs(ctx)
 		if err != nil {
 			return err
 		}
-		if err := list.Begin(timelineDocument{document("Timeline", kept[0].inputInfo), kept, h.same},
-			"events"); err != nil {
+		head := timelineDocument{document("Timeline", kept[0].inputInfo), kept, m.same}
+		if err := list.Begin(head, "events"); err != nil {
 			return err
 		}
 	}
-	err := stream.Each(t.Events(h.c.Context), func(e *compare.Event) error {
+	err := stream.Each(t.Events(ctx), func(e *compare.Event) error {
 		count++
 		return list.Add(e)
 	})
@@ -176,11 +180,11 @@ func unread(t *compare.Timeline) error {
 	return fmt.Errorf("%s could not be read: labels and managers are unknown there", phrase.Count(t.Unread, "value"))
 }
 
-func (h *historian) printFlow(t *compare.Timeline) error {
-	flow := render.NewFlow(h.c.App.Writer, "TIME", "WITHIN", "REVISION", "WHAT", "OBJECT", "MANAGER")
-	err := stream.Each(t.Events(h.c.Context), func(e *compare.Event) error { return flow.Row(eventCells(e)...) })
-	if err = errors.Join(err, flow.Flush()); err == nil && t.Folded > 0 && !h.options.quiet {
-		fmt.Fprintf(h.c.App.ErrWriter, "folded: %s of Leases, Events and API servers; --all shows them\n",
+func printFlow(ctx context.Context, o historyOptions, t *compare.Timeline) error {
+	flow := render.NewFlow(o.out, "TIME", "WITHIN", "REVISION", "WHAT", "OBJECT", "MANAGER")
+	err := stream.Each(t.Events(ctx), func(e *compare.Event) error { return flow.Row(eventCells(e)...) })
+	if err = errors.Join(err, flow.Flush()); err == nil && t.Folded > 0 && !o.quiet {
+		fmt.Fprintf(o.errs, "folded: %s of Leases, Events and API servers; --all shows them\n",
 			phrase.Count(t.Folded, "write"))
 	}
 	return errors.Join(err, unread(t))
