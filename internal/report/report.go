@@ -1,5 +1,5 @@
-// Package report collects the results of other packages about a snapshot in one document, and writes
-// it as one HTML page, with the templates page.html and sections.html.
+// Package report collects the results of other packages about a snapshot in one document, and
+// writes it as one HTML page, with the templates page.html and sections.html.
 //
 // Invariants:
 //

@@ -17,8 +17,8 @@
 //   - Children get a minimal environment: no proxy, no kubeconfig, no credentials.
 //   - On Linux a process has a memory limit; the kernel kills it before other programs.
 //   - Memory for logs is bounded, regardless of the output of a process.
-//   - The snapshot is only read. Keys, values and revisions of the restored etcd equal the result of
-//     "etcdutl snapshot restore". Only clients write later.
+//   - The snapshot is only read. Keys, values and revisions of the restored etcd equal the result
+//     of "etcdutl snapshot restore". Only clients write later.
 //   - Members of etcd listen on unix sockets in the folder: no port is opened, and no other user
 //     can connect.
 package sandbox

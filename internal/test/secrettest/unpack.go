@@ -21,8 +21,8 @@ var (
 	escape    = regexp.MustCompile(`(?:%[0-9A-Fa-f]{2}|[^%])+`)
 )
 
-// Unpack returns data and all contents encoded in base64, hexadecimal, UTF-16, escapes, gzip, zlib and
-// zip, up to a number of levels.
+// Unpack returns data and all contents encoded in base64, hexadecimal, UTF-16, escapes, gzip, zlib
+// and zip, up to a number of levels.
 func Unpack(data string, levels int) string {
 	if levels == 0 {
 		return data
