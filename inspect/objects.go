@@ -256,7 +256,7 @@ func (r *Reader) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletion
 }
 
 func deleted(ctx context.Context, r *Reader, prefix []byte) iter.Seq2[*snapshot.Deletion, error] {
-	return seen(ctx, r, r.snapshot.Deleted(ctx, prefix), func(d *snapshot.Deletion) []byte { return d.Key })
+	return visible(ctx, r, r.snapshot.Deleted(ctx, prefix), func(d *snapshot.Deletion) []byte { return d.Key })
 }
 
 // DeletedObject is an object at its state before the deletion.

@@ -160,7 +160,7 @@ func (r *Reader) get(ctx context.Context, key []byte) (*snapshot.Record, error) 
 }
 
 func (r *Reader) live(ctx context.Context, prefix []byte) iter.Seq2[*snapshot.Record, error] {
-	return seen(ctx, r, r.all(ctx, prefix), keyOf)
+	return visible(ctx, r, r.all(ctx, prefix), keyOf)
 }
 
 func (r *Reader) all(ctx context.Context, prefix []byte) iter.Seq2[*snapshot.Record, error] {
@@ -190,8 +190,8 @@ func (r *Reader) Revision(ctx context.Context) (int64, error) {
 
 func keyOf(rec *snapshot.Record) []byte { return rec.Key }
 
-// seen omits the records that the reader does not see.
-func seen[T any](ctx context.Context, r *Reader, all iter.Seq2[T, error], key func(T) []byte) iter.Seq2[T, error] {
+// visible omits the records that the reader does not see.
+func visible[T any](ctx context.Context, r *Reader, all iter.Seq2[T, error], key func(T) []byte) iter.Seq2[T, error] {
 	if !r.only {
 		return all
 	}

@@ -93,7 +93,7 @@ func Measure(ctx context.Context, r *Reader, top int) (*Sizes, error) {
 		fields: newFieldSizes(),
 	}
 	for one, err := range stream.Ahead(s.Guard, s.Scan(ctx),
-		func(rec snapshot.Scanned) (weighed, int) { return m.take(ctx, rec), len(rec.Value) }, m.look) {
+		func(rec snapshot.Scanned) (weighed, int) { return m.decrypt(ctx, rec), len(rec.Value) }, m.parse) {
 		if err = cmp.Or(err, one.failed()); err != nil {
 			return nil, err
 		}
@@ -136,8 +136,8 @@ func (one *weighed) failed() error {
 	return one.err
 }
 
-// take decrypts a record. Calls are sequential, since a decrypter may be a plugin.
-func (m *measure) take(ctx context.Context, rec snapshot.Scanned) weighed {
+// decrypt returns a record, decrypted. Calls are sequential, since a decrypter may be a plugin.
+func (m *measure) decrypt(ctx context.Context, rec snapshot.Scanned) weighed {
 	one := weighed{record: *rec.Record, live: rec.Live, stored: rec.Stored}
 	one.sees, one.err = m.r.Sees(ctx, rec.Key)
 	if one.sees && one.live {
@@ -147,8 +147,8 @@ func (m *measure) take(ctx context.Context, rec snapshot.Scanned) weighed {
 	return one
 }
 
-// look parses key and value. Calls may run concurrently.
-func (m *measure) look(one *weighed) {
+// parse sets the parts of key and value. Calls may run concurrently.
+func (m *measure) parse(one *weighed) {
 	if !one.sees || one.err != nil {
 		return
 	}

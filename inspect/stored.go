@@ -57,7 +57,7 @@ const (
 func StoredRecords(ctx context.Context, r *Reader, prefix []byte, history bool) iter.Seq2[*Stored, error] {
 	records := r.live(ctx, prefix)
 	if history {
-		records = seen(ctx, r, r.snapshot.Records(ctx), keyOf)
+		records = visible(ctx, r, r.snapshot.Records(ctx), keyOf)
 	}
 	return stream.Of(func(yield func(*Stored) error) error {
 		if _, err := r.Layouts(ctx); err != nil { // the work below must not read the layouts

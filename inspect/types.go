@@ -289,14 +289,12 @@ func (t *Types) Resolve(names string) ([]*Type, error) {
 }
 
 func (t *Types) resolve(name string) ([]*Type, error) {
-	if found, err := t.one(name, func(one *Type) bool {
-		return one.hasName(name) ||
-			one.Name() == name
-	}); found != nil || err != nil {
+	byName := func(one *Type) bool { return one.hasName(name) || one.Name() == name }
+	if found, err := t.preferred(name, byName); found != nil || err != nil {
 		return found, err
 	}
-	if found, err := t.one(name, func(one *Type) bool { return slices.Contains(one.ShortNames, name) }); found != nil ||
-		err != nil {
+	byShortName := func(one *Type) bool { return slices.Contains(one.ShortNames, name) }
+	if found, err := t.preferred(name, byShortName); found != nil || err != nil {
 		return found, err
 	}
 	if first, group, qualified := strings.Cut(name, "."); qualified {
@@ -306,7 +304,7 @@ func (t *Types) resolve(name string) ([]*Type, error) {
 				return []*Type{t.Of(other)}, nil
 			}
 		}
-		found, err := t.one(name, func(one *Type) bool {
+		found, err := t.preferred(name, func(one *Type) bool {
 			if !one.hasName(first) && !slices.Contains(one.ShortNames, first) {
 				return false
 			}
@@ -329,8 +327,8 @@ func (t *Types) resolve(name string) ([]*Type, error) {
 	return category, nil
 }
 
-// one returns the matching type: the first built-in type, or the only custom type.
-func (t *Types) one(name string, fits func(*Type) bool) ([]*Type, error) {
+// preferred returns the matching type: the first built-in type, or the only custom type.
+func (t *Types) preferred(name string, fits func(*Type) bool) ([]*Type, error) {
 	var found []*Type
 	for _, one := range t.all {
 		if fits(one) {

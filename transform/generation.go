@@ -30,9 +30,9 @@ func keepGeneration(before, after map[string]any) {
 	}
 }
 
-// grow sets metadata.generation of after as a server's update of before does. Both have the same
-// generation on entry.
-func grow(o *inspect.Object, before, after map[string]any) {
+// raiseGeneration sets metadata.generation of after as a server's update of before does. Both have
+// the same generation on entry.
+func raiseGeneration(o *inspect.Object, before, after map[string]any) {
 	t := o.Type
 	was, _ := before["metadata"].(map[string]any)
 	is, _ := after["metadata"].(map[string]any)

@@ -21,7 +21,7 @@ type staged struct {
 	delete        bool
 	dropped       bool // not planned any more
 	had           bool // the key had a value before the step
-	again         bool // an earlier step staged the write too
+	stagedBefore  bool // an earlier step staged the write too
 }
 
 // creates reports whether the key has no stored record.
@@ -53,9 +53,9 @@ func newPlan(dir string) *plan {
 	return &plan{spool: spool{dir: dir}, seed: maphash.MakeSeed(), ordinals: map[uint32]uint32{}}
 }
 
-// place returns the staged write of key and its number in ordinals. The write may be dropped; nil
+// find returns the staged write of key and its number in ordinals. The write may be dropped; nil
 // for none.
-func (p *plan) place(key []byte) (st *staged, number uint32, err error) {
+func (p *plan) find(key []byte) (st *staged, number uint32, err error) {
 	for number = uint32(maphash.Bytes(p.seed, key)); ; number++ {
 		ordinal, used := p.ordinals[number]
 		if !used {
@@ -77,7 +77,7 @@ func (p *plan) place(key []byte) (st *staged, number uint32, err error) {
 
 // get returns the planned write of key; nil for none.
 func (p *plan) get(key []byte) (*staged, error) {
-	st, _, err := p.place(key)
+	st, _, err := p.find(key)
 	if st != nil && st.dropped {
 		st = nil
 	}
@@ -86,14 +86,14 @@ func (p *plan) get(key []byte) (*staged, error) {
 
 // put stages a write. A key that is staged again keeps its position.
 func (p *plan) put(key, value []byte, st staged) error {
-	old, number, err := p.place(key)
+	old, number, err := p.find(key)
 	if err != nil {
 		return err
 	}
 	st.keySize, st.size = uint32(len(key)), uint32(len(value))
 	st.step, st.had = p.step, st.prior != 0
 	if old != nil {
-		st.had, st.again = old.before(p.step), old.again || old.step != p.step
+		st.had, st.stagedBefore = old.before(p.step), old.stagedBefore || old.step != p.step
 	}
 	if !st.delete && !st.creates() {
 		p.updates++
@@ -168,7 +168,7 @@ func (st *staged) before(step uint16) bool {
 func (p *plan) drop(key []byte) error {
 	st, err := p.get(key)
 	if st != nil {
-		if st.step == p.step && !st.again {
+		if st.step == p.step && !st.stagedBefore {
 			st.step = noStep
 		} else {
 			st.step, st.had = p.step, st.before(p.step)

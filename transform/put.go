@@ -90,7 +90,7 @@ func Rewritten(
 	if reflect.DeepEqual(before, after) {
 		return nil, nil
 	}
-	grow(o, before, after)
+	raiseGeneration(o, before, after)
 	value, err := encodeAs(o, before, after)
 	if err == nil {
 		err = fits(ctx, o, key, before, after, value)
@@ -216,15 +216,15 @@ func fits(ctx context.Context, o *inspect.Object, key keys.Key, before, after ma
 			return append(wrong, invalidService(content)...), err
 		}
 	}
-	return worse(invalid, before, after)
+	return newlyInvalid(invalid, before, after)
 }
 
 // errUnchecked is for an object that takes too long to validate, or has a schema that no server
 // accepts.
 var errUnchecked = errors.New("it cannot be checked against its schema")
 
-// worse returns why after is invalid, ignoring reasons that apply to before.
-func worse(invalid func(map[string]any) ([]string, error), before, after map[string]any) error {
+// newlyInvalid returns why after is invalid, ignoring reasons that apply to before.
+func newlyInvalid(invalid func(map[string]any) ([]string, error), before, after map[string]any) error {
 	wrong, err := invalid(after)
 	if len(wrong) > 0 {
 		had, _ := invalid(before)

@@ -22,12 +22,13 @@ func (v *View) Step(ctx context.Context, command string, allow []string, t Trans
 	for _, p := range own.Problems {
 		v.list(p)
 	}
-	all.take(own)
+	all.mergeStep(own)
 	return own, err
 }
 
-// take adds the report of a step to the report of a run, without problems, changes and sections.
-func (r *Report) take(own *Report) {
+// mergeStep adds the report of a step to the report of a run, without problems, changes and
+// sections.
+func (r *Report) mergeStep(own *Report) {
 	r.Kinds = append(r.Kinds, own.Kinds...)
 	r.Renamed = append(r.Renamed, own.Renamed...)
 	r.UIDs = append(r.UIDs, own.UIDs...)

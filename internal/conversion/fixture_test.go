@@ -188,8 +188,8 @@ func selfSigned(t testing.TB, names ...string) (chain, key []byte) {
 	return chain, key
 }
 
-// ask converts objs to v2 through the server.
-func (s *server) ask(t testing.TB, timeout time.Duration, objs ...map[string]any) ([]Converted, error) {
+// convert converts objs to v2 through the server.
+func (s *server) convert(t testing.TB, timeout time.Duration, objs ...map[string]any) ([]Converted, error) {
 	t.Helper()
 	c, err := Webhook(WebhookOptions{URL: s.URL, CA: s.ca, Timeout: timeout})
 	require.NoError(t, err)

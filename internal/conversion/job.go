@@ -91,7 +91,7 @@ func (j *job) convert(objs []map[string]any, results []Converted) error {
 
 // run converts objs in one call; a refused call is repeated in halves.
 func (j *job) run(objs []map[string]any, results []Converted) error {
-	err := j.ask(objs, results)
+	err := j.call(objs, results)
 	var f *failure
 	switch {
 	case err == nil:
@@ -126,7 +126,7 @@ func (j *job) blame(result *Converted, f *failure) error {
 	return nil
 }
 
-func (j *job) ask(objs []map[string]any, results []Converted) error {
+func (j *job) call(objs []map[string]any, results []Converted) error {
 	j.wire.reset()
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(j.target.String())

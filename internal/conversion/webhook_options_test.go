@@ -34,7 +34,7 @@ func TestEndsInTime(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{"hang": hang, "trickle": trickle} {
 		s := serve(t, handler)
 		start := time.Now()
-		_, err := s.ask(t, 200*time.Millisecond, objects(t, 8)...)
+		_, err := s.convert(t, 200*time.Millisecond, objects(t, 8)...)
 		require.ErrorIs(t, err, ErrUnusable, name)
 		require.ErrorContains(t, err, "no whole answer within 200ms", name)
 		require.EqualValues(t, 1, s.calls.Load(), name)
@@ -64,7 +64,7 @@ func TestEndsInTime(t *testing.T) {
 			}
 		}
 	}))
-	_, err := s.ask(t, 0, objects(t, 2)...)
+	_, err := s.convert(t, 0, objects(t, 2)...)
 	require.ErrorIs(t, err, ErrUnusable)
 	require.ErrorContains(t, err, "the answer is longer than 1677")
 }
@@ -182,7 +182,7 @@ func TestRefusesOptions(t *testing.T) {
 func TestNobodyListens(t *testing.T) {
 	s := serve(t, http.NotFoundHandler())
 	s.Close()
-	_, err := s.ask(t, 0, objects(t, 8)...)
+	_, err := s.convert(t, 0, objects(t, 8)...)
 	require.ErrorIs(t, err, ErrUnusable)
 	require.ErrorContains(t, err, "connection refused")
 

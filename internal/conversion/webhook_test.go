@@ -139,7 +139,7 @@ func TestNamesTheObjectAtFault(t *testing.T) {
 			})
 		}))
 		objs := objects(t, 16)
-		results, err := s.ask(t, 0, objs...)
+		results, err := s.convert(t, 0, objs...)
 		require.NoError(t, err, tc.want)
 		for i, r := range results {
 			if i != 5 {
@@ -190,7 +190,7 @@ func TestRefusesEachObject(t *testing.T) {
 		}, "ä [...] ä"},
 	} {
 		s := serve(t, reviewer(tc.answer))
-		results, err := s.ask(t, 0, objects(t, 3)...)
+		results, err := s.convert(t, 0, objects(t, 3)...)
 		require.NoError(t, err, name)
 		for _, r := range results {
 			require.ErrorIs(t, r.Err, errRefused, name)
@@ -255,14 +255,14 @@ func TestGivesUpOnGarbage(t *testing.T) {
 		}), "connection lost in the middle of an answer: unexpected EOF", 5},
 	} {
 		s := serve(t, tc.handler)
-		results, err := s.ask(t, 0, objects(t, 8)...)
+		results, err := s.convert(t, 0, objects(t, 8)...)
 		require.ErrorIs(t, err, ErrUnusable, name)
 		require.ErrorContains(t, err, "conversion by "+s.URL+": converter unusable: ", name)
 		require.ErrorContains(t, err, tc.want, name)
 		require.NotContains(t, err.Error(), "secret", name)
 		require.Nil(t, results, name)
 		require.Equal(t, tc.calls, s.calls.Load(), name) // 8, 4, 2, and two single objects
-		_, err = s.ask(t, 0, objects(t, 1)...)
+		_, err = s.convert(t, 0, objects(t, 1)...)
 		require.ErrorContains(t, err, tc.want, name)
 		require.Equal(t, tc.calls+1, s.calls.Load(), name)
 	}
@@ -279,7 +279,7 @@ func TestNamesTheObjectThatBreaksTheConverter(t *testing.T) {
 				return obj
 			})
 		}))
-		results, err := s.ask(t, 0, objects(t, 8)...)
+		results, err := s.convert(t, 0, objects(t, 8)...)
 		require.NoError(t, err)
 		for i, r := range results {
 			if fmt.Sprintf("w%d", i) == bad {

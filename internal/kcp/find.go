@@ -31,15 +31,15 @@ var (
 // Shard returns the shard of the file, below one of prefixes if prefixes are given. ErrNoShard
 // describes the contents of the file; for ErrSeveralShards the caller must name a prefix.
 func (f *File) Shard(prefixes []string) (*Shard, error) {
-	return one(f, f.Shards, func(s *Shard) string { return s.Prefix }, prefixes, ErrNoShard, ErrSeveralShards)
+	return only(f, f.Shards, func(s *Shard) string { return s.Prefix }, prefixes, ErrNoShard, ErrSeveralShards)
 }
 
 // Cache returns the cache of the file, as Shard does. Errors wrap ErrNoCache and ErrSeveralCaches.
 func (f *File) Cache(prefixes []string) (*Cache, error) {
-	return one(f, f.Caches, func(c *Cache) string { return c.Prefix }, prefixes, ErrNoCache, ErrSeveralCaches)
+	return only(f, f.Caches, func(c *Cache) string { return c.Prefix }, prefixes, ErrNoCache, ErrSeveralCaches)
 }
 
-func one[T any](f *File, all []*T, prefix func(*T) string, prefixes []string, none, several error) (*T, error) {
+func only[T any](f *File, all []*T, prefix func(*T) string, prefixes []string, none, several error) (*T, error) {
 	var found []*T
 	var names []string
 	for _, s := range all {
@@ -119,7 +119,7 @@ func (s *Shard) Find(name string) (*Cluster, error) {
 			return nil, err
 		}
 	}
-	switch like := s.like(name); len(like) {
+	switch like := s.similar(name); len(like) {
 	case 0:
 		return nil, fmt.Errorf("%w: %q", ErrNoCluster, name)
 	case 1:
@@ -152,8 +152,8 @@ func (s *Shard) elsewhere(c *Cluster, name string) error {
 	return nil
 }
 
-// like returns similar names of logical clusters, with their paths.
-func (s *Shard) like(name string) (like []string) {
+// similar returns similar names of logical clusters, with their paths.
+func (s *Shard) similar(name string) (like []string) {
 	const most = 5
 	for _, c := range s.Clusters {
 		end := c.Path[strings.LastIndexByte(c.Path, ':')+1:]
@@ -230,7 +230,7 @@ func (r Resident) aboutItself() (all []*finding.Finding) {
 	}
 	if len(r.Elsewhere) > 0 {
 		all = append(all, r.because(CodeClusterTwice, "lives %s too",
-			strings.Join(apart(slices.Concat([]Place{r.Place}, r.Elsewhere)), " and ")))
+			strings.Join(distinctNames(slices.Concat([]Place{r.Place}, r.Elsewhere)), " and ")))
 	}
 	if r.ShardName != "" && r.Shard != "" && r.ShardName != r.Shard {
 		all = append(all, r.because(CodeClusterMisnamed,
@@ -284,9 +284,9 @@ func (r Resident) aboutTypes() (all []*finding.Finding) {
 	return all
 }
 
-// apart names places so that two files of one shard, and two storages of one file, get different
-// names.
-func apart(places []Place) (all []string) {
+// distinctNames names places so that two files of one shard, and two storages of one file, get
+// different names.
+func distinctNames(places []Place) (all []string) {
 	for _, p := range places {
 		where := p.Path
 		if slices.ContainsFunc(places, func(other Place) bool {

@@ -31,7 +31,7 @@ type shardPass struct {
 func (s *shardPass) add(key keys.Key, e *inspect.Entry) (examination, error) {
 	c, o := s.clusters[key.Cluster], s.orphans[key.Cluster]
 	if c == nil && o == nil {
-		if err := s.meet(key.Cluster); err != nil {
+		if err := s.classify(key.Cluster); err != nil {
 			return examination{}, err
 		}
 		c, o = s.clusters[key.Cluster], s.orphans[key.Cluster]
@@ -43,10 +43,10 @@ func (s *shardPass) add(key keys.Key, e *inspect.Entry) (examination, error) {
 	return c.Records.add(s.pass, key, e, s.reads(c, key, string(e.Key)))
 }
 
-// meet decides at the first key of a logical cluster whether the logical cluster lives on the
+// classify decides at the first key of a logical cluster whether the logical cluster lives on the
 // shard.
-func (s *shardPass) meet(name string) error {
-	lives, err := everywhere(name), error(nil)
+func (s *shardPass) classify(name string) error {
+	lives, err := onEveryShard(name), error(nil)
 	if !lives {
 		lives, err = s.reader.Has(s.ctx, LogicalClusterKey(s.Prefix, name))
 	}

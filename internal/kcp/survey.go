@@ -173,7 +173,7 @@ func newSurvey(shards, caches []Named) *survey {
 				s.named[sh.Name]++
 			}
 			for _, c := range sh.Clusters {
-				s.meet(at.Place, c)
+				s.addCluster(at.Place, c)
 			}
 		}
 	}
@@ -188,8 +188,8 @@ func newSurvey(shards, caches []Named) *survey {
 	return s
 }
 
-func (s *survey) meet(at Place, c *Cluster) {
-	if !everywhere(c.Name) {
+func (s *survey) addCluster(at Place, c *Cluster) {
+	if !onEveryShard(c.Name) {
 		s.lives[c.Name] = append(s.lives[c.Name], at)
 	}
 	if c.ShardName != "" && c.ShardName == at.Shard {
@@ -235,8 +235,8 @@ func (s *survey) export(e Export) {
 	}
 }
 
-// everywhere reports whether every shard has a logical cluster of that name.
-func everywhere(name string) bool { return strings.HasPrefix(name, "system:") }
+// onEveryShard reports whether every shard has a logical cluster of that name.
+func onEveryShard(name string) bool { return strings.HasPrefix(name, "system:") }
 
 // check reports whether the cluster of a copy lives on the copy's shard; known is false if the
 // files do not include the shard.

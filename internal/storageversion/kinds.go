@@ -121,15 +121,15 @@ func (s *storage) prepare(ctx context.Context, k *kind) (ok bool, err error) {
 		s.Raise(string(k.key), codeTerminating.Because(
 			"it is being deleted, and its objects with it: storedVersions is not trimmed"))
 	}
-	if bad := k.use(s.opts.To); bad != nil {
+	if bad := k.compile(s.opts.To); bad != nil {
 		s.Raise(string(k.key), bad)
 		return false, nil
 	}
 	return true, nil
 }
 
-// use sets the storage version to to, "" to keep the present version, and compiles the schemas.
-func (k *kind) use(to string) *finding.Finding {
+// compile sets the storage version to to, "" to keep the present version, and compiles the schemas.
+func (k *kind) compile(to string) *finding.Finding {
 	value, crd := k.value, k.crd
 	if slices.ContainsFunc(crd.Object().Status.Conditions,
 		func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {

@@ -31,7 +31,7 @@ func (o *object) look(storage keys.Kubernetes, k *kind, opts *Options) {
 		o.refuse(transform.Unreadable(o.Undecryptable))
 	}
 	if o.refused == nil {
-		o.tell(k, opts)
+		o.readBytes(k, opts)
 	}
 }
 
@@ -55,14 +55,15 @@ func (o *object) begin(k *kind, opts *Options) {
 		o.refuseObject(err)
 		return
 	}
-	o.lose(dropped)
+	o.noteDropped(dropped)
 	if !k.crd.NeedsWebhook(o.obj) {
 		k.crd.Relabel(o.obj)
 	}
 }
 
-// tell fills the object from the value's bytes. If told stays nil, the object has to be decoded.
-func (o *object) tell(k *kind, opts *Options) {
+// readBytes fills the object from the value's bytes. If told stays nil, the object has to be
+// decoded.
+func (o *object) readBytes(k *kind, opts *Options) {
 	told, ok := k.crd.Tell(o.Value, o.parsed.Namespace, o.parsed.Name)
 	if !ok || opts.AllManagedFields && len(told.Managed) > 0 {
 		return
@@ -153,7 +154,7 @@ func (o *object) rewrite(k *kind, opts *Options) {
 	if len(dropped) > 0 && !o.converted {
 		dropped, err = o.stored(k, dropped)
 	}
-	o.lose(dropped)
+	o.noteDropped(dropped)
 	if err == nil {
 		err = o.encode(k, opts)
 	}
@@ -299,8 +300,8 @@ func (o *object) validate(ctx context.Context, k *kind) {
 	}
 }
 
-// lose notes fields that the schemas drop. Nulls without meaning are not a loss.
-func (o *object) lose(paths []string) {
+// noteDropped notes fields that the schemas drop. Nulls without meaning are not a loss.
+func (o *object) noteDropped(paths []string) {
 	known := sets.New(o.dropped...)
 	for _, p := range paths {
 		if null, ok := strings.CutSuffix(p, "=null"); ok {

@@ -272,14 +272,14 @@ func (e *extraction) checkCluster(c *kcp.Cluster) {
 		e.raise(o.Keys[0], codeKeysUnderPath, "%s of %q under its path %q", phrase.Count(o.Amount.Keys, "key"), c.Name,
 			c.Path)
 	}
-	leads := e.leads(c)
+	workspaces := e.workspaceKeys(c)
 	for _, p := range c.Problems {
 		switch {
 		case p.Code == kcp.CodeKeyMismatch:
 			e.raise(p.Key, kcp.CodeKeyMismatch, "%s", p.Reason)
 		case c.Hidden[p.Key]:
 			e.raise(p.Key, extractCodeOf(p), "it tells what the logical cluster needs: %s", p.Reason)
-		case leads[p.Key]:
+		case workspaces[p.Key]:
 			e.raise(p.Key, extractCodeOf(p), "which logical cluster it leads to, and --with-children takes along, "+
 				"cannot be told: %s", p.Reason)
 		default:
@@ -295,8 +295,9 @@ func (e *extraction) checkCluster(c *kcp.Cluster) {
 	}
 }
 
-// leads returns the keys of the Workspaces of a logical cluster whose children are included too.
-func (e *extraction) leads(c *kcp.Cluster) map[string]bool {
+// workspaceKeys returns the keys of the Workspaces of a logical cluster whose children are included
+// too.
+func (e *extraction) workspaceKeys(c *kcp.Cluster) map[string]bool {
 	keys := map[string]bool{}
 	if e.WithChildren && len(c.Problems) > 0 {
 		for _, w := range c.Workspaces {

@@ -247,7 +247,7 @@ func (i *importing) plan(ctx context.Context) error {
 	if err := i.planOwners(ctx); err != nil {
 		return err
 	}
-	if err := i.bring(ctx, i.wanted); err != nil {
+	if err := i.addDefinitions(ctx, i.wanted); err != nil {
 		return err
 	}
 	for _, c := range i.incoming {

@@ -249,7 +249,7 @@ func (o *Purge) choose(ctx context.Context, v *transform.View) (*choice, error) 
 		err = c.chooseLiving(o.Name, o.WithChildren)
 	}
 	if errors.Is(err, kcp.ErrNoCluster) && c.wasThere(o.Name) {
-		c.take(&target{name: o.Name})
+		c.addTarget(&target{name: o.Name})
 		err = nil
 	}
 	if err != nil {
@@ -271,12 +271,12 @@ func (c *choice) chooseShard() (err error) {
 	return c.checkToShard()
 }
 
-func (c *choice) take(t *target) {
+func (c *choice) addTarget(t *target) {
 	c.targets = append(c.targets, t)
 	c.byName[t.name] = t
 }
 
-func (c *choice) goes(name string) bool { return c.byName[name] != nil }
+func (c *choice) isPurged(name string) bool { return c.byName[name] != nil }
 
 // chooseOrphans selects the orphans of a name, or all orphans for ""; finding none is not an error.
 // All keys of an etcd for single resources would be orphans: such a file is refused.
@@ -294,7 +294,7 @@ func (c *choice) chooseOrphans(name string) error {
 	var names []string
 	for _, o := range c.shard.Orphans {
 		if name == "" || o.Name == name {
-			c.take(&target{name: o.Name, orphan: o})
+			c.addTarget(&target{name: o.Name, orphan: o})
 		}
 		names = append(names, fmt.Sprintf("%q", o.Name))
 	}
@@ -316,23 +316,23 @@ func (c *choice) chooseLiving(name string, withChildren bool) error {
 	if err != nil {
 		return err
 	}
-	c.takeLiving(root)
+	c.addLiving(root)
 	for i := 0; withChildren && i < len(c.targets); i++ {
 		for _, child := range c.shard.Children(c.targets[i].name) {
-			if !c.goes(child.Name) {
-				c.takeLiving(child)
+			if !c.isPurged(child.Name) {
+				c.addLiving(child)
 			}
 		}
 	}
 	return nil
 }
 
-// takeLiving selects a logical cluster, and the keys under its path instead of its name: otherwise
+// addLiving selects a logical cluster, and the keys under its path instead of its name: otherwise
 // these keys would remain.
-func (c *choice) takeLiving(living *kcp.Cluster) {
-	c.take(&target{name: living.Name, living: living})
+func (c *choice) addLiving(living *kcp.Cluster) {
+	c.addTarget(&target{name: living.Name, living: living})
 	if o := c.shard.Orphan(living.Path); o != nil && c.shard.Home(living.Path) == living {
-		c.take(&target{name: o.Name, orphan: o})
+		c.addTarget(&target{name: o.Name, orphan: o})
 	}
 }
 
@@ -359,7 +359,7 @@ func (c *choice) chooseKeys() (err error) {
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(c.past), Place.Compare) {
 		switch {
-		case !c.Caches[at.Prefix] || !c.goes(at.Cluster):
+		case !c.Caches[at.Prefix] || !c.isPurged(at.Cluster):
 		case c.shardName == "":
 			return at.ShardUnknown()
 		case at.Shard == c.shardName:

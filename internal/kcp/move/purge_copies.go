@@ -56,11 +56,11 @@ func (c *choice) chooseCopies() error {
 	}
 	switch {
 	case len(found.copies) > 0 || c.past[at]:
-		c.take(found)
+		c.addTarget(found)
 		c.Places[at] = true
 		return nil
 	case c.movedBefore(cache):
-		c.take(found)
+		c.addTarget(found)
 		return nil
 	}
 	what := fmt.Sprintf("from shard %q; it has copies from %s", o.FromShard, strings.Join(quoted(writers), ", "))
@@ -239,7 +239,7 @@ func (c *choice) checkScrubbed(ctx context.Context, out *inspect.Reader) error {
 			return err
 		}
 		k, _, err := c.Layouts.Parse(rec.Key)
-		if err != nil || !c.goes(k.Cluster) {
+		if err != nil || !c.isPurged(k.Cluster) {
 			continue
 		}
 		ofShard := c.shard != nil && k.Prefix == c.shard.Prefix

@@ -120,7 +120,7 @@ func (c objections) checkBinders() {
 			if from == "" {
 				from = paths[b.Export.Path]
 			}
-			if c.goes(from) && !c.goes(l.Name) && !slices.Contains(binders[from], l.Name) {
+			if c.isPurged(from) && !c.isPurged(l.Name) && !slices.Contains(binders[from], l.Name) {
 				binders[from] = append(binders[from], l.Name)
 			}
 		}
@@ -163,15 +163,17 @@ func (c *choice) leadingHere(t *target) (all []Link) {
 		if w.ShardName != "" && c.shardName != "" {
 			here = w.ShardName == c.shardName || c.shard != nil && w.ShardName == c.shard.Name
 		}
-		if here && !c.along(w) && c.shard != nil {
+		if here && !c.workspaceIsPurged(w) && c.shard != nil {
 			all = append(all, w)
 		}
 	}
 	return all
 }
 
-// along reports whether a Workspace is purged too.
-func (c *choice) along(w Link) bool { return w.Shard == c.shard && c.goes(w.Parent.Name) }
+// workspaceIsPurged reports whether a Workspace is purged too.
+func (c *choice) workspaceIsPurged(w Link) bool {
+	return w.Shard == c.shard && c.isPurged(w.Parent.Name)
+}
 
 // checkUnseen reports an owner that is not in the file.
 func (c objections) checkUnseen(t *target) {
@@ -187,7 +189,7 @@ func (c objections) checkUnseen(t *target) {
 	}
 	for _, w := range c.WorkspacesAt(owner.Cluster, owner.Name) {
 		switch {
-		case w.Cluster == t.name, w.Cluster == "" && c.along(w):
+		case w.Cluster == t.name, w.Cluster == "" && c.workspaceIsPurged(w):
 			return
 		case w.Cluster == "":
 			c.raise(w.Key, codeOwnerUnseen, "Workspace %q in %q cannot be read, or names nothing: look whether it "+
@@ -237,7 +239,7 @@ func (c objections) checkChildren() {
 		for _, child := range c.shard.Children(t.name) {
 			told[child.Owner.Name] = true
 			switch {
-			case c.goes(child.Name):
+			case c.isPurged(child.Name):
 			case lying[child.Owner.Name]:
 				c.raise(c.keyOf(child.Name), codeChildrenStay, "%q stays, and its Workspace %q goes with %q",
 					child.Name, child.Owner.Name,
@@ -273,7 +275,7 @@ func (c objections) checkWorkspaces(t *target, told map[string]bool) {
 	for _, w := range t.living.Workspaces {
 		child, why := c.shard.Cluster(w.Cluster), problems[w.Key]
 		switch {
-		case w.Cluster == "" && (told[w.Name] || why.Code == nil) || c.goes(w.Cluster):
+		case w.Cluster == "" && (told[w.Name] || why.Code == nil) || c.isPurged(w.Cluster):
 		case w.Cluster == "" && c.options.WithChildren:
 			c.raise(w.Key, why.Code, "which logical cluster Workspace %q in %q leads to, and whether it lives here, "+
 				"cannot be told: %s", w.Name, t.name, why.Reason)

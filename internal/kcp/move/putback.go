@@ -104,7 +104,7 @@ func (p *puttingBack) plan(ctx context.Context) error {
 		types[r.key.Identity] = append(types[r.key.Identity], r.key.Resource.String())
 	}
 	p.checkIdentities(types)
-	if err := p.bringFor(ctx, lost); err != nil {
+	if err := p.addDefinitionsFor(ctx, lost); err != nil {
 		return err
 	}
 	for _, r := range lost {
@@ -266,14 +266,14 @@ func (p *puttingBack) checkNamespaces(ctx context.Context, lost []original) erro
 	return nil
 }
 
-func (p *puttingBack) bringFor(ctx context.Context, lost []original) error {
+func (p *puttingBack) addDefinitionsFor(ctx context.Context, lost []original) error {
 	wanted := wants{}
 	for _, r := range lost {
 		if uid := p.serving.UID(r.key); uid != "" {
 			wanted[uid] = append(wanted[uid], r.key.Resource)
 		}
 	}
-	if err := p.bring(ctx, wanted); err != nil {
+	if err := p.addDefinitions(ctx, wanted); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.homes)) {

@@ -216,10 +216,10 @@ func (c *carrier) definitionKey(uid string) []byte {
 // wants maps the UIDs of definitions to the types in the bindings that name them.
 type wants map[string][]apischema.GroupResource
 
-// bring stages the wanted bound definitions that the shard lacks, and merges stored versions into
-// the existing definitions. All logical clusters of a shard use bound definitions: an unfit one is
-// never added.
-func (c *carrier) bring(ctx context.Context, wanted wants) error {
+// addDefinitions stages the wanted bound definitions that the shard lacks, and merges stored
+// versions into the existing definitions. All logical clusters of a shard use bound definitions: an
+// unfit one is never added.
+func (c *carrier) addDefinitions(ctx context.Context, wanted wants) error {
 	return stream.Each(c.from.definitions(ctx), func(r original) error {
 		types, wanted := wanted[r.key.Name]
 		if r.key.Cluster != kcp.BoundCRDs || !wanted {
@@ -336,8 +336,8 @@ func (c *carrier) needDefinitions(cluster *kcp.Cluster, wanted wants) {
 	}
 }
 
-// perhaps qualifies a missing definition if an unreadable definition may define the type.
-func perhaps(s *Serving, cluster string) string {
+// unreadableHint qualifies a missing definition if an unreadable definition may define the type.
+func unreadableHint(s *Serving, cluster string) string {
 	switch {
 	case s.Undecryptable[cluster]:
 		return ", as far as can be told: definitions of that logical cluster cannot be decrypted"
@@ -357,10 +357,10 @@ func (c *carrier) reportUnreadable() {
 		case codeUnlistedVersion:
 			what += fmt.Sprintf(": stored at version %q, which their definition here does not list", m.Version)
 		case codeUnserved:
-			what += ": the kcp of this shard has no such type" + perhaps(c.serving, m.Cluster)
+			what += ": the kcp of this shard has no such type" + unreadableHint(c.serving, m.Cluster)
 		default:
 			what += ": nothing defines the type, neither in its own logical cluster nor for the whole shard" +
-				perhaps(c.serving, m.Cluster)
+				unreadableHint(c.serving, m.Cluster)
 		}
 		c.raise(m.Key, importCodeOf(m.Code), "%s", what)
 	}

@@ -114,7 +114,7 @@ func (c purgeSteps) orphans() (n, keys int) {
 func (c purgeSteps) addPast() {
 	gone := map[string]bool{}
 	for at := range c.past {
-		if at.Prefix == c.shard.Prefix && !c.goes(at.Cluster) && c.shard.Cluster(at.Cluster) == nil {
+		if at.Prefix == c.shard.Prefix && !c.isPurged(at.Cluster) && c.shard.Cluster(at.Cluster) == nil {
 			gone[at.Cluster] = true
 		}
 	}
@@ -145,7 +145,7 @@ func (c purgeSteps) addCaches() {
 		}
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(c.past), Place.Compare) {
-		if c.Caches[at.Prefix] && c.goes(at.Cluster) && at.Shard != c.shardName && at.Shard != c.options.ToShard &&
+		if c.Caches[at.Prefix] && c.isPurged(at.Cluster) && at.Shard != c.shardName && at.Shard != c.options.ToShard &&
 			!live[at] {
 			c.report.AddStep("the cache below %q keeps older records of what shard %q wrote of %q: "+
 				"etcdshift kcp purge %s OUT OUT2 --from-shard %s --scrub takes them out",
