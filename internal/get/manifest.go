@@ -49,9 +49,9 @@ func madeAgain(content map[string]any) bool {
 	return metav1.GetControllerOfNoCopy(&u) != nil || u.GetLabels()["kube-aggregator.kubernetes.io/automanaged"] != ""
 }
 
-// toManifest removes the fields of servers and controllers, in place. A custom resource at a version
-// that is not served is converted to the preferred version of discovery; a conversion by webhook is
-// an error.
+// toManifest removes the fields of servers and controllers, in place. A custom resource at a
+// version that is not served is converted to the preferred version of discovery; a conversion by
+// webhook is an error.
 func toManifest(t *inspect.Type, content map[string]any) (map[string]any, error) {
 	if err := convertToServed(t, content); err != nil {
 		return nil, err

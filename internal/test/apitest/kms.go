@@ -22,7 +22,8 @@ import (
 const connectTimeout = 5 * time.Second
 
 // KMS is a running KMS v2 plugin: a gRPC server on a unix socket, with the service of k8s.io/kms
-// and keys in memory. It decrypts with every key that is not forgotten, even after Rotate and Restart.
+// and keys in memory. It decrypts with every key that is not forgotten, even after Rotate and
+// Restart.
 type KMS struct {
 	Socket string // path of the unix socket
 
