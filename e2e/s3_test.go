@@ -252,41 +252,47 @@ func TestS3(t *testing.T) {
 		require.NoFileExists(t, filepath.Join(g.root, "plain/no/after.db"))
 		require.NotEmpty(t, g.stored(t, "plain/no/report.json"))
 	})
-	t.Run("errors", func(t *testing.T) {
-		for name, change := range map[string][2]string{
-			"AWS_SECRET_ACCESS_KEY=wrong":          {"SignatureDoesNotMatch", "check the credentials"},
-			"AWS_ACCESS_KEY_ID=wrong":              {"No user exists", "check the credentials"},
-			"AWS_CA_BUNDLE=":                       {"certificate", "AWS_CA_BUNDLE"},
-			"AWS_ENDPOINT_URL=https://127.0.0.1:1": {"refused", "AWS_ENDPOINT_URL"},
-		} {
-			for path, status := range map[string]int{"status": 1, "doctor": 5} {
-				cmd := g.command(t, path, "s3://plain/other.db")
-				cmd.Env = append(cmd.Env, name)
-				said, got := g.run(t, cmd)
-				require.Equal(t, status, got, said)
-				require.Contains(t, said, change[0])
-				require.Contains(t, said, "\nhint: ")
-				require.Contains(t, said, change[1])
-			}
-		}
-		said, status := g.run(t, g.command(t, "status", "s3://plain/none.db"))
-		require.Equal(t, 1, status, said)
-		require.Contains(t, said, "no such object")
-		said, _ = g.run(t, g.command(t, "status", "s3://nowhere/none.db"))
-		require.Contains(t, said, "no such bucket")
-	})
-	t.Run("odd keys", func(t *testing.T) {
-		for i, key := range []string{"a b%41+c.db", "ü#?x=1&y;z.db", "'\"<>\\`$(id).db"} {
-			place := fmt.Sprintf("s3://plain/odd%d/", i)
-			g.succeed(t, "compact", "s3://plain/other.db", place+key)
-			require.Contains(t, g.succeed(t, "verify", place+key), "sound")
-			g.succeed(t, "fleet", "list", place, place+"list.json", "--name", "odd", "--match", "*.db")
-			g.succeed(t, "fleet", "run", place+"list.json", "--index", "0", "--", "compact", "{in}", "{result}.db",
-				"--report", "{result}.json")
-			require.Contains(t, g.succeed(t, "fleet", "summary", place+"list.json"), "\n1 ")
-		}
-	})
+	t.Run("errors", func(t *testing.T) { testRefusals(t, g) })
+	t.Run("odd keys", func(t *testing.T) { testOddKeys(t, g) })
 	t.Run("in parts", func(t *testing.T) { testParts(t, g) })
+}
+
+// testRefusals: the error of a store has a hint.
+func testRefusals(t *testing.T, g *gateway) {
+	for name, change := range map[string][2]string{
+		"AWS_SECRET_ACCESS_KEY=wrong":          {"SignatureDoesNotMatch", "check the credentials"},
+		"AWS_ACCESS_KEY_ID=wrong":              {"No user exists", "check the credentials"},
+		"AWS_CA_BUNDLE=":                       {"certificate", "AWS_CA_BUNDLE"},
+		"AWS_ENDPOINT_URL=https://127.0.0.1:1": {"refused", "AWS_ENDPOINT_URL"},
+	} {
+		for path, status := range map[string]int{"status": 1, "doctor": 5} {
+			cmd := g.command(t, path, "s3://plain/other.db")
+			cmd.Env = append(cmd.Env, name)
+			said, got := g.run(t, cmd)
+			require.Equal(t, status, got, said)
+			require.Contains(t, said, change[0])
+			require.Contains(t, said, "\nhint: ")
+			require.Contains(t, said, change[1])
+		}
+	}
+	said, status := g.run(t, g.command(t, "status", "s3://plain/none.db"))
+	require.Equal(t, 1, status, said)
+	require.Contains(t, said, "no such object")
+	said, _ = g.run(t, g.command(t, "status", "s3://nowhere/none.db"))
+	require.Contains(t, said, "no such bucket")
+}
+
+// testOddKeys: characters of a key arrive unchanged.
+func testOddKeys(t *testing.T, g *gateway) {
+	for i, key := range []string{"a b%41+c.db", "ü#?x=1&y;z.db", "'\"<>\\`$(id).db"} {
+		place := fmt.Sprintf("s3://plain/odd%d/", i)
+		g.succeed(t, "compact", "s3://plain/other.db", place+key)
+		require.Contains(t, g.succeed(t, "verify", place+key), "sound")
+		g.succeed(t, "fleet", "list", place, place+"list.json", "--name", "odd", "--match", "*.db")
+		g.succeed(t, "fleet", "run", place+"list.json", "--index", "0", "--", "compact", "{in}", "{result}.db",
+			"--report", "{result}.json")
+		require.Contains(t, g.succeed(t, "fleet", "summary", place+"list.json"), "\n1 ")
+	}
 }
 
 // testParts writes multipart objects.

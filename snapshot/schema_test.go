@@ -45,64 +45,77 @@ func sameMessage(t *testing.T, want protoreflect.MessageDescriptor, got message)
 	}
 }
 
-// TestEntries checks the effect of an entry in each bucket on etcd: reads, accepts, or dies.
-func TestEntries(t *testing.T) {
-	const reads, accepts, dies = "reads", "accepts", "dies"
+// Reactions of etcd to an entry.
+const (
+	entryRead     = "read"
+	entryAccepted = "accepted"
+	entryFatal    = "fatal"
+)
+
+// entryCase is an entry of a bucket.
+type entryCase struct {
+	bucket, key string
+	value       []byte
+	want        string
+}
+
+func entryCases() []entryCase {
 	user := appendBytesField(nil, 1, []byte("alice"))
 	permission := appendBytesField(appendIntField(nil, 1, 2), 2, []byte("/a"))
-	tests := []struct {
-		bucket, key string
-		value       []byte
-		want        string
-	}{
-		{"meta", "consistent_index", []byte{0, 0, 0, 0, 0, 0, 0, 9}, reads},
-		{"meta", "consistent_index", []byte("x"), accepts},
-		{"meta", "term", nil, accepts},
-		{"meta", "confState", []byte(`{"voters":[1],"auto_leave":false}`), reads},
-		{"meta", "confState", []byte(`{"voters":"x"}`), accepts},
-		{"meta", "storageVersion", []byte("3.7.0"), reads},
-		{"meta", "storageVersion", []byte("3.8.0"), accepts},
-		{"meta", "storageVersion", []byte("x"), accepts},
-		{"meta", "storageVersion", []byte("3.3.0"), dies},
-		{"meta", "finishedCompactRev", appendRevisionKey(nil, Revision{Main: 7}, false), reads},
-		{"meta", "finishedCompactRev", nil, dies},
-		{"meta", "scheduledCompactRev", []byte("1234567812345678"), dies},
-		{"meta", "anything", []byte("else"), reads},
-		{"lease", "\x00\x00\x00\x00\x00\x00\x00\x07", []byte{8, 7, 16, 60}, reads},
-		{"lease", "\x00\x00\x00\x00\x00\x00\x00\x07", []byte{8, 8, 16, 60}, accepts},
-		{"lease", "\x00\x00\x00\x00\x00\x00\x00\x07", []byte{8, 7}, accepts},
-		{"lease", "\x00\x00\x00\x00\x00\x00\x00\x07", []byte{10, 1, 7}, dies},
-		{"alarm", "\x08\x07\x10\x01", nil, accepts},
-		{"alarm", "\x08\x07", nil, reads},
-		{"alarm", "\x08", nil, dies},
-		{"alarm", "\x0a\x01x", nil, dies},
-		{"auth", "authRevision", []byte{0, 0, 0, 0, 0, 0, 0, 9}, reads},
-		{"auth", "authRevision", []byte{9}, dies},
-		{"auth", "authEnabled", []byte{1}, reads},
-		{"auth", "authEnabled", []byte("true"), accepts},
-		{"authUsers", "alice", appendBytesField(appendBytesField(user, 3, []byte("root")), 4, []byte{8, 1}), reads},
-		{"authUsers", "alice", appendBytesField(user, 3, []byte{0xff}), dies},
-		{"authUsers", "alice", appendBytesField(user, 4, []byte{8}), dies},
-		{"authUsers", "alice", []byte("alice"), dies},
-		{"authRoles", "r", appendBytesField(nil, 2, permission), reads},
-		{"authRoles", "r", appendBytesField(nil, 2, []byte{0x0a, 0x00}), dies},
-		{"authRoles", "r", []byte{0xff}, dies},
-		{"authRoles", "r\xff", user, accepts},
-		{"authRoles", "r", appendBytesField(nil, 1, []byte{0xff}), accepts},
-		{"members", "8e9e05c52164694d", []byte(`{"id":1,"peerURLs":["http://a"],"name":"a"}`), reads},
-		{"members", "8e9e05c52164694d", []byte(`{`), accepts},
-		{"members", "x", []byte(`{"name":"a"}`), dies},
-		{"members_removed", "8e9e05c52164694d", []byte("removed"), reads},
-		{"members_removed", "", []byte("removed"), dies},
-		{"cluster", "clusterVersion", []byte("3.6.0"), reads},
-		{"cluster", "clusterVersion", []byte("3.6.0-rc.1+x"), reads},
-		{"cluster", "clusterVersion", []byte("3.6.0-rc_1"), dies},
-		{"cluster", "clusterVersion", []byte("3.8.0"), accepts},
-		{"cluster", "clusterVersion", nil, dies},
-		{"cluster", "downgrade", []byte(`{"target-version":"","enabled":false}`), reads},
-		{"cluster", "downgrade", []byte(`{"target-version":"","enabled":true}`), dies},
-		{"cluster", "downgrade", []byte(`[]`), dies},
+	return []entryCase{
+		{"meta", "consistent_index", []byte{0, 0, 0, 0, 0, 0, 0, 9}, entryRead},
+		{"meta", "consistent_index", []byte("x"), entryAccepted},
+		{"meta", "term", nil, entryAccepted},
+		{"meta", "confState", []byte(`{"voters":[1],"auto_leave":false}`), entryRead},
+		{"meta", "confState", []byte(`{"voters":"x"}`), entryAccepted},
+		{"meta", "storageVersion", []byte("3.7.0"), entryRead},
+		{"meta", "storageVersion", []byte("3.8.0"), entryAccepted},
+		{"meta", "storageVersion", []byte("x"), entryAccepted},
+		{"meta", "storageVersion", []byte("3.3.0"), entryFatal},
+		{"meta", "finishedCompactRev", appendRevisionKey(nil, Revision{Main: 7}, false), entryRead},
+		{"meta", "finishedCompactRev", nil, entryFatal},
+		{"meta", "scheduledCompactRev", []byte("1234567812345678"), entryFatal},
+		{"meta", "anything", []byte("else"), entryRead},
+		{"lease", "\x00\x00\x00\x00\x00\x00\x00\x07", []byte{8, 7, 16, 60}, entryRead},
+		{"lease", "\x00\x00\x00\x00\x00\x00\x00\x07", []byte{8, 8, 16, 60}, entryAccepted},
+		{"lease", "\x00\x00\x00\x00\x00\x00\x00\x07", []byte{8, 7}, entryAccepted},
+		{"lease", "\x00\x00\x00\x00\x00\x00\x00\x07", []byte{10, 1, 7}, entryFatal},
+		{"alarm", "\x08\x07\x10\x01", nil, entryAccepted},
+		{"alarm", "\x08\x07", nil, entryRead},
+		{"alarm", "\x08", nil, entryFatal},
+		{"alarm", "\x0a\x01x", nil, entryFatal},
+		{"auth", "authRevision", []byte{0, 0, 0, 0, 0, 0, 0, 9}, entryRead},
+		{"auth", "authRevision", []byte{9}, entryFatal},
+		{"auth", "authEnabled", []byte{1}, entryRead},
+		{"auth", "authEnabled", []byte("true"), entryAccepted},
+		{"authUsers", "alice", appendBytesField(appendBytesField(user, 3, []byte("root")), 4, []byte{8, 1}), entryRead},
+		{"authUsers", "alice", appendBytesField(user, 3, []byte{0xff}), entryFatal},
+		{"authUsers", "alice", appendBytesField(user, 4, []byte{8}), entryFatal},
+		{"authUsers", "alice", []byte("alice"), entryFatal},
+		{"authRoles", "r", appendBytesField(nil, 2, permission), entryRead},
+		{"authRoles", "r", appendBytesField(nil, 2, []byte{0x0a, 0x00}), entryFatal},
+		{"authRoles", "r", []byte{0xff}, entryFatal},
+		{"authRoles", "r\xff", user, entryAccepted},
+		{"authRoles", "r", appendBytesField(nil, 1, []byte{0xff}), entryAccepted},
+		{"members", "8e9e05c52164694d", []byte(`{"id":1,"peerURLs":["http://a"],"name":"a"}`), entryRead},
+		{"members", "8e9e05c52164694d", []byte(`{`), entryAccepted},
+		{"members", "x", []byte(`{"name":"a"}`), entryFatal},
+		{"members_removed", "8e9e05c52164694d", []byte("removed"), entryRead},
+		{"members_removed", "", []byte("removed"), entryFatal},
+		{"cluster", "clusterVersion", []byte("3.6.0"), entryRead},
+		{"cluster", "clusterVersion", []byte("3.6.0-rc.1+x"), entryRead},
+		{"cluster", "clusterVersion", []byte("3.6.0-rc_1"), entryFatal},
+		{"cluster", "clusterVersion", []byte("3.8.0"), entryAccepted},
+		{"cluster", "clusterVersion", nil, entryFatal},
+		{"cluster", "downgrade", []byte(`{"target-version":"","enabled":false}`), entryRead},
+		{"cluster", "downgrade", []byte(`{"target-version":"","enabled":true}`), entryFatal},
+		{"cluster", "downgrade", []byte(`[]`), entryFatal},
 	}
+}
+
+// TestEntries checks the effect of an entry in each bucket on etcd: reads, accepts, or dies.
+func TestEntries(t *testing.T) {
+	tests := entryCases()
 	seen := map[string]bool{}
 	for _, tt := range tests {
 		seen[tt.bucket] = true
@@ -114,17 +127,17 @@ func TestEntries(t *testing.T) {
 			return bucket.Put([]byte("-"), tt.value)
 		})
 		s := open(t, copyOf(t, b))
-		got := reads
+		got := entryRead
 		for range Odd(t.Context(), s) {
-			got = accepts
+			got = entryAccepted
 		}
 		for _, err := range findings(t, s) {
 			require.ErrorIs(t, err, ErrDamaged)
 			require.ErrorContains(t, err, `bucket "`+tt.bucket+`"`)
-			got = dies
+			got = entryFatal
 		}
 		require.Equal(t, tt.want, got, "%s %q %q", tt.bucket, tt.key, tt.value)
-		require.Equal(t, tt.want == dies, s.Sound(t.Context()) != nil)
+		require.Equal(t, tt.want == entryFatal, s.Sound(t.Context()) != nil)
 	}
 	require.ElementsMatch(t, smallBuckets(), slices.Collect(maps.Keys(seen)))
 }

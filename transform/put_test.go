@@ -65,15 +65,18 @@ func with(t *testing.T, o *inspect.Object, value any, path ...string) map[string
 	return content
 }
 
-func TestPutObject(t *testing.T) {
-	for name, test := range map[string]struct {
-		in, kind, object string
-		value            any
-		path             []string
-		generation       any // afterwards
-		problem          string
-		unchanged        bool
-	}{
+// putCase is a change of one field of an object.
+type putCase struct {
+	in, kind, object string
+	value            any
+	path             []string
+	generation       any // afterwards
+	problem          string
+	unchanged        bool
+}
+
+func putCases() map[string]putCase {
+	return map[string]putCase{
 		"native": {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: int64(7),
 			path: []string{"spec", "replicas"}, generation: int64(2)},
 		"native status": {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: int64(7),
@@ -114,7 +117,11 @@ func TestPutObject(t *testing.T) {
 			value: "demo.example.com/v7", path: []string{"apiVersion"}, problem: "v7"},
 		"another name": {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: "other",
 			path: []string{"metadata", "name"}, problem: "other"},
-	} {
+	}
+}
+
+func TestPutObject(t *testing.T) {
+	for name, test := range putCases() {
 		t.Run(name, func(t *testing.T) {
 			var before, want map[string]any
 			report, after := plan(t, test.in, func(ctx context.Context, v *transform.View) error {

@@ -34,10 +34,11 @@ func annotated(t *testing.T, outer, inner string) map[string]any {
 	return obj
 }
 
-// TestSeenMetadata has a case for each historical shape of the annotation (by release), and one for
-// each rule of kept metadata.
-func TestSeenMetadata(t *testing.T) {
-	for _, tt := range []struct{ name, outer, inner, want string }{
+// seenCase is the metadata of a record, its annotation, and the metadata that clients saw.
+type seenCase struct{ name, outer, inner, want string }
+
+func seenCases() []seenCase {
+	return []seenCase{
 		{"no annotation: the record's own",
 			`{"name":"x","creationTimestamp":"2026-01-01T00:00:00Z","generation":7,"generateName":"x-",` +
 				`"labels":{"a":"1"},"annotations":{"b":"2"},"finalizers":["f"],"ownerReferences":[{"apiVersion":"v1",` +
@@ -108,14 +109,19 @@ func TestSeenMetadata(t *testing.T) {
 				`"apiVersion":"projectcalico.org/v3","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1",` +
 				`"fieldsV1":{"f:spec":{"f:order":{}}}}]}`},
 		{"managedFields of a record without annotation go",
-			`{"managedFields":[{"manager":"kubectl","operation":"Update","apiVersion":"crd.projectcalico.org/v1"}]}`,
-			"",
+			`{"managedFields":[{"manager":"kubectl","operation":"Update","apiVersion":"crd.projectcalico.org/v1"}]}`, "",
 			`{"generation":1}`},
 		{"inner namespace, resourceVersion, generation and selfLink do not count",
 			`{"namespace":"team-a","generation":4}`,
 			`{"namespace":"other","resourceVersion":"9","generation":5,"selfLink":"/y","generateName":"g-"}`,
 			`{"generation":1,"generateName":"g-"}`},
-	} {
+	}
+}
+
+// TestSeenMetadata has a case for each historical shape of the annotation (by release), and one for
+// each rule of kept metadata.
+func TestSeenMetadata(t *testing.T) {
+	for _, tt := range seenCases() {
 		t.Run(tt.name, func(t *testing.T) {
 			obj := v1Object(t, tt.outer)
 			if tt.inner != "" {

@@ -13,19 +13,19 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestNothingSilent: an obstacle in a record refuses the run with key and reason; if allowed, the
-// record and all v1 records stay. The live controller skips most of these records with a log line,
-// or wedges on them.
-func TestNothingSilent(t *testing.T) {
+// silentCase is a record without migration, and its finding.
+type silentCase struct {
+	name   string
+	record v1
+	value  string // in place of the record's own
+	code   string
+	reason string
+}
+
+func silentCases(t *testing.T) []silentCase {
 	set := v1{kind: "GlobalNetworkSet", name: "bad", inner: "{}", spec: `{"nets":["192.0.2.0/24"]}`}
 	with := func(change func(*v1)) v1 { r := set; change(&r); return r }
-	tests := []struct {
-		name   string
-		record v1
-		value  string // in place of the record's own
-		code   string
-		reason string
-	}{
+	return []silentCase{
 		{name: "empty annotation", record: with(func(r *v1) { r.inner = "" }), code: codeBadMetadata.Name,
 			reason: "annotation projectcalico.org/metadata: unexpected end"},
 		{name: "malformed annotation", record: with(func(r *v1) { r.inner = `{"name":` }), code: codeBadMetadata.Name,
@@ -82,6 +82,13 @@ func TestNothingSilent(t *testing.T) {
 			r.inner = `{"ownerReferences":[{"apiVersion":"v1","kind":"Namespace","name":"gone","uid":"u"}]}`
 		}), code: codeDanglingOwner.Name, reason: `owner v1 Namespace "gone" (uid u): it does not exist`},
 	}
+}
+
+// TestNothingSilent: an obstacle in a record refuses the run with key and reason; if allowed, the
+// record and all v1 records stay. The live controller skips most of these records with a log line,
+// or wedges on them.
+func TestNothingSilent(t *testing.T) {
+	tests := silentCases(t)
 	in := newInput(t)
 	codes := map[string]bool{}
 	for i := range tests {

@@ -17,29 +17,13 @@ import (
 )
 
 // machineDefects are the defects of a restore on other machines.
-func machineDefects() []defect {
-	const hostname = `"nodeSelector":{"kubernetes.io/hostname":"n1"}`
+func machineDefects() []defect { return slices.Concat(nodeDefects(), pinDefects(), addressDefects()) }
+
+// nodeDefects are records of the old nodes.
+func nodeDefects() []defect {
 	pod := func(rest string) record { return object("pods/team/p", "v1", "Pod", rest) }
-	volume := func(spec string) record {
-		return object("persistentvolumes/v", "v1", "PersistentVolume", `},"spec":`+spec)
-	}
-	config := func(name, data string) record { return object("configmaps/"+name, "v1", "ConfigMap", `},"data":`+data) }
-	service := func(spec string) record { return object("services/specs/team/s", "v1", "Service", `},"spec":`+spec) }
-	ca := config("kube-system/kube-root-ca.crt", `{"ca.crt":"THE CA\n"}`)
-	bundle := func(ca string) record {
-		return webhooks("Validating", "hook", `"clientConfig":{"caBundle":"`+
-			base64.StdEncoding.EncodeToString([]byte(ca))+`","service":{"namespace":"team","name":"hook"}}`)
-	}
-	affinity := func(key string) string {
-		return `{"csi":{"driver":"d"},"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"` +
-			key + `","operator":"In","values":["n1"]}]}]}}}`
-	}
 	devices := func(field string) string {
 		return `{"nodeSelectorTerms":[{"matchFields":[{"key":"` + field + `","operator":"In","values":["n1"]}]}]}`
-	}
-	claim := func(spec string) record {
-		return object("persistentvolumeclaims/team/c", "v1", "PersistentVolumeClaim",
-			`,"annotations":{"volume.kubernetes.io/selected-node":"n1"}},"spec":{`+spec)
 	}
 	return []defect{
 		{machines.CodeOldNodes, only(object("minions/n1", "v1", "Node", ""), object("minions/n2", "v1", "Node", "")),
@@ -62,6 +46,55 @@ func machineDefects() []defect {
 		{machines.CodeNodePods,
 			only(pod(`,"annotations":{"kubernetes.io/config.mirror":"x"}},"spec":{"nodeName":"n1"}`)), "pods/team/p",
 			"static Pods", nil},
+		{machines.CodeNodeRecords, only(object("csistoragecapacities/team/c", "storage.k8s.io/v1", "CSIStorageCapacity",
+			`},"storageClassName":"s","nodeTopology":{"matchLabels":{"topology.topolvm.io/node":"n1"}}`)),
+			"csistoragecapacities/team/c", "csistoragecapacities.storage.k8s.io",
+			only(object("csistoragecapacities/team/c", "storage.k8s.io/v1", "CSIStorageCapacity",
+				`},"storageClassName":"s","nodeTopology":{"matchLabels":{"topology.kubernetes.io/zone":"z"}}`))},
+		{machines.CodeNodeRecords, only(object("resourceslices/s", "resource.k8s.io/v1", "ResourceSlice",
+			`},"spec":{"driver":"d","nodeName":"n1"}`)), "resourceslices/s",
+			"1 object of resourceslices.resource.k8s.io", only(object("resourceslices/s", "resource.k8s.io/v1",
+				"ResourceSlice", `},"spec":{"driver":"d","allNodes":true,"devices":[{"name":"a"}]}`))},
+		{machines.CodeNodeRecords, only(object("resourceslices/s", "resource.k8s.io/v1beta1", "ResourceSlice",
+			`},"spec":{"driver":"d","perDeviceNodeSelection":true,"devices":[{"name":"a","basic":{"nodeName":"n1",`+
+				`"capacity":{"m":{"value":"1"}}}},{"name":"b"}]}`)), "resourceslices/s", "resourceslices", nil},
+		{machines.CodeNodeRecords, only(object("resourceclaims/team/c", "resource.k8s.io/v1", "ResourceClaim",
+			`},"status":{"allocation":{"nodeSelector":`+devices("metadata.name")+`}`)), "resourceclaims/team/c",
+			"1 object of resourceclaims.resource.k8s.io",
+			only(object("resourceclaims/team/c", "resource.k8s.io/v1", "ResourceClaim",
+				`},"status":{"allocation":{"nodeSelector":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a",`+
+					`"operator":"Exists"}]}]}}`))},
+		{machines.CodeNodeRecords, only(object("podcertificaterequests/team/c", "certificates.k8s.io/v1beta1",
+			"PodCertificateRequest", `},"spec":{"nodeName":"n1"}`)), "podcertificaterequests/team/c",
+			"podcertificaterequests", nil},
+		{machines.CodeNodeUser, only(object("clusterrolebindings/b", "rbac.authorization.k8s.io/v1",
+			"ClusterRoleBinding",
+			`},"subjects":[{"kind":"User","name":"system:node:n1"}],"roleRef":{"kind":"ClusterRole","name":"r"}`)),
+			"clusterrolebindings/b", "clusterrolebindings",
+			only(object("clusterrolebindings/b", "rbac.authorization.k8s.io/v1", "ClusterRoleBinding",
+				`},"subjects":[{"kind":"Group","name":"system:nodes"}],"roleRef":{"kind":"ClusterRole","name":"r"}`))},
+		{machines.CodeNodeUser, only(object("rolebindings/team/b", "rbac.authorization.k8s.io/v1", "RoleBinding",
+			`},"subjects":[{"kind":"User","name":"system:node:n1"}],"roleRef":{"kind":"Role","name":"r"}`)),
+			"rolebindings/team/b", "rolebindings", nil},
+	}
+}
+
+// pinDefects keep a workload or a volume on an old node.
+func pinDefects() []defect {
+	const hostname = `"nodeSelector":{"kubernetes.io/hostname":"n1"}`
+	pod := func(rest string) record { return object("pods/team/p", "v1", "Pod", rest) }
+	volume := func(spec string) record {
+		return object("persistentvolumes/v", "v1", "PersistentVolume", `},"spec":`+spec)
+	}
+	affinity := func(key string) string {
+		return `{"csi":{"driver":"d"},"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"` +
+			key + `","operator":"In","values":["n1"]}]}]}}}`
+	}
+	claim := func(spec string) record {
+		return object("persistentvolumeclaims/team/c", "v1", "PersistentVolumeClaim",
+			`,"annotations":{"volume.kubernetes.io/selected-node":"n1"}},"spec":{`+spec)
+	}
+	return []defect{
 		{machines.CodeNodePinned, only(object("deployments/team/d", "apps/v1", "Deployment",
 			`},"spec":{"template":{"spec":{`+hostname+`}}}`)), "deployments/team/d", "1 object of deployments.apps",
 			only(object("deployments/team/d", "apps/v1", "Deployment",
@@ -89,38 +122,8 @@ func machineDefects() []defect {
 			`},"handler":"h","scheduling":{`+hostname+`}`)), "runtimeclasses/c", "runtimeclasses.node.k8s.io",
 			only(object("runtimeclasses/c", "node.k8s.io/v1", "RuntimeClass",
 				`},"handler":"h","scheduling":{"nodeSelector":{"a":"b"}}`))},
-		{machines.CodeNodeRecords, only(object("csistoragecapacities/team/c", "storage.k8s.io/v1", "CSIStorageCapacity",
-			`},"storageClassName":"s","nodeTopology":{"matchLabels":{"topology.topolvm.io/node":"n1"}}`)),
-			"csistoragecapacities/team/c", "csistoragecapacities.storage.k8s.io",
-			only(object("csistoragecapacities/team/c", "storage.k8s.io/v1", "CSIStorageCapacity",
-				`},"storageClassName":"s","nodeTopology":{"matchLabels":{"topology.kubernetes.io/zone":"z"}}`))},
-		{machines.CodeNodeRecords, only(object("resourceslices/s", "resource.k8s.io/v1", "ResourceSlice",
-			`},"spec":{"driver":"d","nodeName":"n1"}`)), "resourceslices/s",
-			"1 object of resourceslices.resource.k8s.io", only(object("resourceslices/s", "resource.k8s.io/v1",
-				"ResourceSlice", `},"spec":{"driver":"d","allNodes":true,"devices":[{"name":"a"}]}`))},
-		{machines.CodeNodeRecords, only(object("resourceslices/s", "resource.k8s.io/v1beta1", "ResourceSlice",
-			`},"spec":{"driver":"d","perDeviceNodeSelection":true,"devices":[{"name":"a","basic":{"nodeName":"n1",`+
-				`"capacity":{"m":{"value":"1"}}}},{"name":"b"}]}`)), "resourceslices/s", "resourceslices", nil},
-		{machines.CodeNodeRecords, only(object("resourceclaims/team/c", "resource.k8s.io/v1", "ResourceClaim",
-			`},"status":{"allocation":{"nodeSelector":`+devices("metadata.name")+`}`)), "resourceclaims/team/c",
-			"1 object of resourceclaims.resource.k8s.io",
-			only(object("resourceclaims/team/c", "resource.k8s.io/v1", "ResourceClaim",
-				`},"status":{"allocation":{"nodeSelector":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a",`+
-					`"operator":"Exists"}]}]}}`))},
-		{machines.CodeNodeRecords, only(object("podcertificaterequests/team/c", "certificates.k8s.io/v1beta1",
-			"PodCertificateRequest", `},"spec":{"nodeName":"n1"}`)), "podcertificaterequests/team/c",
-			"podcertificaterequests", nil},
 		{machines.CodeNodePinned, only(claim(`"storageClassName":"s"`)), "persistentvolumeclaims/team/c",
 			"1 object of persistentvolumeclaims", only(claim(`"volumeName":"v"`))},
-		{machines.CodeNodeUser, only(object("clusterrolebindings/b", "rbac.authorization.k8s.io/v1",
-			"ClusterRoleBinding",
-			`},"subjects":[{"kind":"User","name":"system:node:n1"}],"roleRef":{"kind":"ClusterRole","name":"r"}`)),
-			"clusterrolebindings/b", "clusterrolebindings",
-			only(object("clusterrolebindings/b", "rbac.authorization.k8s.io/v1", "ClusterRoleBinding",
-				`},"subjects":[{"kind":"Group","name":"system:nodes"}],"roleRef":{"kind":"ClusterRole","name":"r"}`))},
-		{machines.CodeNodeUser, only(object("rolebindings/team/b", "rbac.authorization.k8s.io/v1", "RoleBinding",
-			`},"subjects":[{"kind":"User","name":"system:node:n1"}],"roleRef":{"kind":"Role","name":"r"}`)),
-			"rolebindings/team/b", "rolebindings", nil},
 		{machines.CodeNodePinned, only(pod(`},"spec":{` + hostname + `}`)), "pods/team/p", "1 object of pods",
 			only(pod(`},"spec":{"nodeName":"n1"}`))},
 		{machines.CodeNodeVolume, only(volume(`{"local":{"path":"/mnt"}}`)), "persistentvolumes/v",
@@ -130,6 +133,19 @@ func machineDefects() []defect {
 			"affinity to nodes by name", only(volume(affinity("topology.kubernetes.io/zone")))},
 		{machines.CodeVolumeAttached, only(object("volumeattachments/a", "storage.k8s.io/v1", "VolumeAttachment", "")),
 			"volumeattachments/a", "1 VolumeAttachment", nil},
+	}
+}
+
+// addressDefects are addresses and credentials of the old machines.
+func addressDefects() []defect {
+	config := func(name, data string) record { return object("configmaps/"+name, "v1", "ConfigMap", `},"data":`+data) }
+	service := func(spec string) record { return object("services/specs/team/s", "v1", "Service", `},"spec":`+spec) }
+	ca := config("kube-system/kube-root-ca.crt", `{"ca.crt":"THE CA\n"}`)
+	bundle := func(ca string) record {
+		return webhooks("Validating", "hook", `"clientConfig":{"caBundle":"`+
+			base64.StdEncoding.EncodeToString([]byte(ca))+`","service":{"namespace":"team","name":"hook"}}`)
+	}
+	return []defect{
 		{machines.CodeTokenKey, only(token("sa", uidOf(2))), "secrets/team/token", "1 Secret with a token",
 			only(object("secrets/team/s", "v1", "Secret", ""))},
 		{machines.CodeNodePassword, only(object("secrets/kube-system/n1.node-password.k3s", "v1", "Secret", "")),

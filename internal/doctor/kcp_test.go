@@ -70,8 +70,17 @@ func eachKey(t *testing.T, client *clientv3.Client, prefix string, visit func(ke
 	}
 }
 
-// TestKCP: a shard with one defect has only findings of its code and key.
-func TestKCP(t *testing.T) {
+// kcpDefect is a change of a recorded shard, and its finding.
+type kcpDefect struct {
+	in     string // "" is kcptest.Root
+	change kcpChange
+	code   *finding.Code
+	key    string
+	says   string
+	also   []*finding.Code
+}
+
+func kcpDefects() map[string]kcpDefect {
 	const other, consumer = kcptest.Other, kcptest.Consumer
 	otherLC := kcptest.LogicalClusterKey(other)
 	configMap := "/registry/core/configmaps/" + other + "/default/moved"
@@ -87,14 +96,7 @@ func TestKCP(t *testing.T) {
 			kcptest.Put(t, client, "/second/"+strings.TrimPrefix(key, "/registry/"), value)
 		})
 	}
-	for name, tc := range map[string]struct {
-		in     string // "" is kcptest.Root
-		change kcpChange
-		code   *finding.Code
-		key    string
-		says   string
-		also   []*finding.Code
-	}{
+	return map[string]kcpDefect{
 		"terminating": {change: replaced(otherLC, `"metadata":{`,
 			`"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z",`), code: kcp.CodeClusterTerminating, key: otherLC,
 			says: "root:other) is being deleted since 2026-01-01T00:00:00Z"},
@@ -135,7 +137,12 @@ func TestKCP(t *testing.T) {
 		}, code: codeShardPartial},
 		"twice": {change: copied, code: codeShardTwice, says: "several storages say that they are shard root",
 			also: []*finding.Code{kcp.CodeClusterTwice, codeDuplicateUID}},
-	} {
+	}
+}
+
+// TestKCP: a shard with one defect has only findings of its code and key.
+func TestKCP(t *testing.T) {
+	for name, tc := range kcpDefects() {
 		t.Run(name, func(t *testing.T) {
 			in := kcptest.Recorded(t, kcptest.Root)
 			if tc.in == "single" {

@@ -231,8 +231,11 @@ func TestDefinitionIsStoredAsBefore(t *testing.T) {
 		"the order of a server")
 }
 
-func TestRefused(t *testing.T) {
-	for name, test := range map[string]struct{ command, body, code, reason string }{
+// refusedPatch is a patch, and the finding that refuses it.
+type refusedPatch struct{ command, body, code, reason string }
+
+func refusedPatches() map[string]refusedPatch {
+	return map[string]refusedPatch{
 		"name": {"kubectl/all.db.gz pv pv1", `{"metadata": {"name": "x"}}`, "patch-identity",
 			`metadata.name is "pv1", and would be "x"`},
 		"namespace": {"kubectl/all.db.gz deploy d --namespace=a --type=json",
@@ -301,7 +304,11 @@ func TestRefused(t *testing.T) {
 		"copies": {"kubectl/all.db.gz pv pv1 --type=json",
 			"[" + strings.Repeat(`{"op": "copy", "from": "", "path": "/spec/a"}, `, 40) +
 				`{"op": "remove", "path": "/spec/a"}]`, "patch-failed", "copy"},
-	} {
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for name, test := range refusedPatches() {
 		t.Run(name, func(t *testing.T) {
 			report, _ := run(t, test.command, test.body)
 			require.Equal(t, transform.Refused, report.Outcome)

@@ -14,6 +14,23 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
+// oddDefinition returns a definition with one version, which keeps all fields.
+func oddDefinition(name, group, plural string) *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: "Namespaced", Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural,
+				Kind: "Odd", ListKind: "OddList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{
+					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object",
+						XPreserveUnknownFields: new(true)},
+				}}},
+		},
+	}
+}
+
 // hostileFile returns a snapshot with unusual definitions, and objects with unusual values.
 func hostileFile(t *testing.T) string {
 	t.Helper()
@@ -24,19 +41,7 @@ func hostileFile(t *testing.T) string {
 		fmt.Fprintf(&script, "put %q %q\n", key, text)
 	}
 	define := func(name, group, plural string, change ...func(*apiextensionsv1.CustomResourceDefinition)) {
-		crd := &apiextensionsv1.CustomResourceDefinition{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-				Group: group, Scope: "Namespaced", Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural,
-					Kind: "Odd", ListKind: "OddList"},
-				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true,
-					Schema: &apiextensionsv1.CustomResourceValidation{
-						OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object",
-							XPreserveUnknownFields: new(true)},
-					}}},
-			},
-		}
+		crd := oddDefinition(name, group, plural)
 		for _, fn := range change {
 			fn(crd)
 		}

@@ -41,6 +41,16 @@ func (s *shape) key(name string) string {
 	return "/registry/" + group + "/" + s.plural + "/default/" + name
 }
 
+// relic is a definition that no API server accepts any more.
+const relic = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1",` +
+	`"metadata":{"name":"relics.demo.example.com","uid":"5c0e1c1e-0000-4000-8000-000000000001",` +
+	`"generation":1,"creationTimestamp":"2018-01-02T03:04:05Z"},"spec":{"group":"demo.example.com",` +
+	`"version":"v1alpha1","names":{"plural":"relics","kind":"Relic","listKind":"RelicList",` +
+	`"singular":"relic"},` +
+	`"scope":"Namespaced","preserveUnknownFields":true,"versions":[{"name":"v1alpha1","served":true,` +
+	`"storage":true},{"name":"v1beta1","served":true,"storage":false}],"conversion":{"strategy":"None"}},` +
+	`"status":{"storedVersions":["v1alpha1"]}}`
+
 // shapes returns the CRDs of the server tests.
 func shapes() []*shape {
 	const text = `"text":{"type":"string"}`
@@ -115,15 +125,8 @@ func shapes() []*shape {
 		},
 		{ // created when v1beta1 was the only API: no schema, unknown fields kept
 			plural: "relics", kind: "Relic",
-			injected: `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1",` +
-				`"metadata":{"name":"relics.demo.example.com","uid":"5c0e1c1e-0000-4000-8000-000000000001",` +
-				`"generation":1,"creationTimestamp":"2018-01-02T03:04:05Z"},"spec":{"group":"demo.example.com",` +
-				`"version":"v1alpha1","names":{"plural":"relics","kind":"Relic","listKind":"RelicList",` +
-				`"singular":"relic"},` +
-				`"scope":"Namespaced","preserveUnknownFields":true,"versions":[{"name":"v1alpha1","served":true,` +
-				`"storage":true},{"name":"v1beta1","served":true,"storage":false}],"conversion":{"strategy":"None"}},` +
-				`"status":{"storedVersions":["v1alpha1"]}}`,
-			spec: `{"text":"t","x":{"creationTimestamp":null,"y":[null,{}]},"z":1.0}`,
+			injected: relic,
+			spec:     `{"text":"t","x":{"creationTimestamp":null,"y":[null,{}]},"z":1.0}`,
 		},
 	}
 }

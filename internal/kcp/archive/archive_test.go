@@ -115,13 +115,15 @@ func TestOpen(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotArchive)
 }
 
-func TestEveryChangeFound(t *testing.T) {
-	ctx := context.Background()
+// archiveChange is a change of an archive, and words of its error.
+type archiveChange struct {
+	do   func(c *content)
+	says string
+}
+
+func archiveChanges() map[string]archiveChange {
 	configmap, event := "/core/configmaps/"+cluster+"/default/a", "/core/events/"+cluster+"/default/e"
-	for name, change := range map[string]struct {
-		do   func(c *content)
-		says string
-	}{
+	return map[string]archiveChange{
 		"a value": {func(c *content) { c.records[configmap].Value[1] ^= 1 },
 			`cluster "2y3qvnqz5ga11oc4": configmaps: digest`},
 		"a longer value": {func(c *content) {
@@ -192,7 +194,12 @@ func TestEveryChangeFound(t *testing.T) {
 			c.manifest.Encryption = append(c.manifest.Encryption,
 				Encryption{"kms", 1})
 		}, "encryption keys"},
-	} {
+	}
+}
+
+func TestEveryChangeFound(t *testing.T) {
+	ctx := context.Background()
+	for name, change := range archiveChanges() {
 		t.Run(name, func(t *testing.T) {
 			c := sample()
 			change.do(c)
