@@ -35,7 +35,7 @@ var Spec = transform.Spec{
 	},
 }
 
-// codeOwned is for a Pod that something else keeps as it is.
+// codeOwned is the code for a Pod with an owner, which would set the label again.
 var codeOwned = &finding.Code{Name: "label-owned", Level: finding.Error, Title: "a Pod with the label has an owner",
 	Meaning: "A controller made the Pod, and would set the label again.",
 	Remedy:  "Remove the label where the owner takes it from, then take a new snapshot.",
