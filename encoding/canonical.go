@@ -57,7 +57,7 @@ func firstByte(text []byte) int {
 	return unordered
 }
 
-// canonicalString passes a string.
+// canonicalString consumes a string.
 func (p *Scanner) canonicalString() bool {
 	p.At++
 	for {
@@ -102,7 +102,7 @@ func plainLength(text []byte) int {
 	return n
 }
 
-// canonicalEscape passes one of the escapes of encoding/json.
+// canonicalEscape consumes one of the escapes of encoding/json.
 func canonicalEscape(text []byte) int {
 	text = text[:min(len(text), len(`\u0000`))]
 	if len(text) < 2 {
@@ -125,7 +125,7 @@ func canonicalEscape(text []byte) int {
 	return 6
 }
 
-// Integer passes a whole number that fits an int64 and returns its text.
+// Integer consumes a whole number that fits an int64 and returns its text.
 func (p *Scanner) Integer() ([]byte, bool) {
 	start := p.At
 	negative := p.eat('-')
@@ -139,7 +139,7 @@ func (p *Scanner) Integer() ([]byte, bool) {
 	return p.Text[start:p.At], ok && (len(digits) < len(most) || len(digits) == len(most) && string(digits) <= most)
 }
 
-// canonicalNumber passes a number.
+// canonicalNumber consumes a number.
 func (p *Scanner) canonicalNumber() bool {
 	start := p.At
 	_, whole := p.Integer()

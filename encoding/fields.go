@@ -20,8 +20,8 @@ func FieldsOf[T any](entries ...string) Fields[T] {
 	return Fields[T]{planOf(reflect.TypeFor[T](), entries)}
 }
 
-// Decode decodes a value. A field of another type is an error that does not quote the content.
-// Other errors are those of DecodeObject.
+// Decode decodes a value. A field with a value of the wrong type is an error that does not quote
+// the value. Other errors are those of DecodeObject.
 func (f Fields[T]) Decode(data []byte) (*T, error) {
 	if Detect(data) != FormatJSON {
 		content, _, err := DecodeObject(data)
@@ -87,7 +87,7 @@ func plannedOf(t reflect.Type, entries []string) (all []planned) {
 	return all
 }
 
-// read passes a value and sets the zero value out. False means that the caller must decode the
+// read consumes a value and sets the zero value out. False means that the caller must decode the
 // value.
 func (t *plan) read(p *Scanner, out reflect.Value) bool {
 	if p.Next() == 'n' {
@@ -126,7 +126,7 @@ func (t *plan) read(p *Scanner, out reflect.Value) bool {
 	return false
 }
 
-// object passes an object. Two fields of one name return false: decoders merge their values.
+// object consumes an object. Two fields of one name return false: decoders merge their values.
 func (t *plan) object(p *Scanner, out reflect.Value) bool {
 	var seen names
 	return p.Members(func(name []byte) bool {

@@ -209,13 +209,13 @@ func (g *Glance) entry(p *Scanner) bool {
 	return ok && apiVersion != nil
 }
 
-// passInteger passes a whole number that fits an int64.
+// passInteger consumes a whole number that fits an int64.
 func passInteger(p *Scanner) bool {
 	start := p.At
 	return p.number() && p.At-start <= 18 && !bytes.ContainsAny(p.Text[start:p.At], ".eE")
 }
 
-// passTime passes a time of RFC 3339.
+// passTime consumes a time of RFC 3339.
 func passTime(p *Scanner) bool {
 	var text []byte
 	if !p.plain(&text) {

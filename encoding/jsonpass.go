@@ -6,8 +6,8 @@ import (
 )
 
 // Scanner scans JSON text once and checks the syntax like encoding/json, several times as fast.
-// Each method passes one element and reports whether the syntax is right. After false the position
-// is undefined, and the caller must use encoding/json. Methods allocate no memory.
+// Each method consumes one element and reports whether the syntax is right. After false the
+// position is undefined, and the caller must use encoding/json. Methods allocate no memory.
 type Scanner struct {
 	Text      []byte
 	At        int  // the position
@@ -44,7 +44,7 @@ func (p *Scanner) skipSpace() byte {
 	return 0
 }
 
-// eat passes the next byte if the byte is b.
+// eat consumes the next byte if the byte is b.
 func (p *Scanner) eat(b byte) bool {
 	if p.At == len(p.Text) || p.Text[p.At] != b {
 		return false
@@ -53,7 +53,7 @@ func (p *Scanner) eat(b byte) bool {
 	return true
 }
 
-// Value passes a value that begins at the position.
+// Value consumes a value that begins at the position.
 func (p *Scanner) Value() bool {
 	if p.At == len(p.Text) {
 		return false
@@ -75,7 +75,7 @@ func (p *Scanner) Value() bool {
 	return p.number()
 }
 
-// begins passes the opening bracket of an object or a list. more reports whether an element
+// begins consumes the opening bracket of an object or a list. more reports whether an element
 // follows.
 func (p *Scanner) begins(closing byte) (more, ok bool) {
 	p.At++
@@ -93,7 +93,7 @@ func (p *Scanner) begins(closing byte) (more, ok bool) {
 
 const maxDepth = 10_000
 
-// goesOn passes the separator after an element. more reports whether another element follows.
+// goesOn consumes the separator after an element. more reports whether another element follows.
 func (p *Scanner) goesOn(closing byte) (more, ok bool) {
 	switch p.Next() {
 	case closing:
@@ -108,7 +108,7 @@ func (p *Scanner) goesOn(closing byte) (more, ok bool) {
 	return false, false
 }
 
-// bracketed passes an object or a list.
+// bracketed consumes an object or a list.
 func (p *Scanner) bracketed(closing byte) bool {
 	var before []byte
 	more, ok := p.begins(closing)
@@ -125,7 +125,7 @@ func (p *Scanner) bracketed(closing byte) bool {
 	return ok
 }
 
-// name passes the name of a field and the separator before the value. key includes its quotes.
+// name consumes the name of a field and the separator before the value. key includes its quotes.
 func (p *Scanner) name() (key []byte, ok bool) {
 	start := p.At
 	if !p.Str() {
@@ -140,7 +140,7 @@ func (p *Scanner) name() (key []byte, ok bool) {
 	return key, true
 }
 
-// Str passes a string.
+// Str consumes a string.
 func (p *Scanner) Str() bool {
 	if p.Next() != '"' {
 		return false
@@ -151,7 +151,7 @@ func (p *Scanner) Str() bool {
 	return p.str()
 }
 
-// plain passes an ASCII string without escapes, and sets out to its content.
+// plain consumes an ASCII string without escapes, and sets out to its content.
 func (p *Scanner) plain(out *[]byte) bool {
 	start := p.At + 1
 	if !p.Str() {
@@ -161,7 +161,7 @@ func (p *Scanner) plain(out *[]byte) bool {
 	return !p.odd
 }
 
-// decoded passes a string and returns its content.
+// decoded consumes a string and returns its content.
 func (p *Scanner) decoded() (content string, ok bool) {
 	start := p.At
 	if !p.Str() {
@@ -171,8 +171,8 @@ func (p *Scanner) decoded() (content string, ok bool) {
 	return content, err == nil
 }
 
-// Members passes an object; visit passes the value of a name. Names are ASCII without escapes; in
-// canonical text names are sorted, and may have escapes.
+// Members consumes an object; visit consumes the value of a name. Names are ASCII without escapes;
+// in canonical text names are sorted, and may have escapes.
 func (p *Scanner) Members(visit func(name []byte) bool) bool {
 	if p.Next() != '{' {
 		return false
@@ -191,7 +191,7 @@ func (p *Scanner) Members(visit func(name []byte) bool) bool {
 	return ok
 }
 
-// Elements passes a list; visit passes one element.
+// Elements consumes a list; visit consumes one element.
 func (p *Scanner) Elements(visit func() bool) bool {
 	if p.Next() != '[' {
 		return false
@@ -205,7 +205,7 @@ func (p *Scanner) Elements(visit func() bool) bool {
 	return ok
 }
 
-// Word passes the given word.
+// Word consumes the given word.
 func (p *Scanner) Word(word string) bool {
 	if !hasPrefix(p.Text[p.At:], word) {
 		return false
@@ -214,7 +214,7 @@ func (p *Scanner) Word(word string) bool {
 	return true
 }
 
-// str passes a string that need not be canonical.
+// str consumes a string that need not be canonical.
 func (p *Scanner) str() bool {
 	p.At++
 	p.odd = false
@@ -279,7 +279,7 @@ func escapeLength(text []byte) int {
 	return 6
 }
 
-// number passes a number.
+// number consumes a number.
 func (p *Scanner) number() bool {
 	if p.Canonical {
 		return p.canonicalNumber()

@@ -106,7 +106,8 @@ func DecodeWithoutManagedFields(data []byte, unless string) (map[string]any, For
 	return DecodeObject(data)
 }
 
-// skipsManagedFields passes the value of a field if the value is a managedFields list to omit.
+// skipsManagedFields skips the value of a field, and reports true, if the value is a managedFields
+// list to omit.
 func (p *decoder) skipsManagedFields(name string) bool {
 	if p.unless == "" || p.depth != 2 || name != "managedFields" || !p.inMetadata || p.At == len(p.Text) ||
 		p.Text[p.At] != '[' {

@@ -137,7 +137,7 @@ func (f WireField) repeated() error {
 	return fmt.Errorf("field %d at byte %d: %w", f.Number, f.start, errRepeated)
 }
 
-// appendInteger and appendBytesField append one complete field like generated code.
+// appendInteger and appendBytesField append one complete field, encoded as by generated code.
 func appendInteger(out []byte, num protowire.Number, v int64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(out, num, protowire.VarintType), uint64(v))
 }

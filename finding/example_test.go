@@ -23,7 +23,7 @@ func object(value []byte) (encoding.Value, error) {
 	return v, nil
 }
 
-// Report the values of a snapshot that are not objects.
+// Report each value in a snapshot that is not a Kubernetes object.
 func Example() {
 	ctx := context.Background()
 	in, err := snapshot.Open(ctx, "../testdata/etcd/etcd-3.7.db", snapshot.Config{})

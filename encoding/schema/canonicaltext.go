@@ -31,13 +31,13 @@ func plain(b byte) bool {
 	return b >= ' ' && b < utf8.RuneSelf && b != '"' && b != '\\' && b != '<' && b != '>' && b != '&'
 }
 
-// str passes a string without escapes and returns its content.
+// str consumes a string without escapes and returns its content.
 func (c *canonical) str() ([]byte, bool) {
 	content, ok := c.quoted()
 	return content, ok && bytes.IndexByte(content, '\\') < 0
 }
 
-// quoted passes a string and returns the text between its quotes, with escapes.
+// quoted consumes a string and returns the text between its quotes, with escapes.
 func (c *canonical) quoted() ([]byte, bool) {
 	start := c.At + 1
 	if !c.Str() {
@@ -46,10 +46,10 @@ func (c *canonical) quoted() ([]byte, bool) {
 	return c.Text[start : c.At-1], true
 }
 
-// filled passes a non-empty string.
+// filled consumes a non-empty string.
 func (c *canonical) filled() bool { return c.peekPast() != '"' && c.Str() }
 
-// time passes a time in the form of metav1.Time: whole seconds of UTC, from the year 1000 on.
+// time consumes a time in the form of metav1.Time: whole seconds of UTC, from the year 1000 on.
 func (c *canonical) time() bool {
 	text, ok := c.str()
 	return ok && isTime(text)

@@ -186,7 +186,7 @@ func isPlainElement(element []byte) bool {
 	return false
 }
 
-// plainScalar passes a text without escapes, a small number or a boolean.
+// plainScalar consumes a string without escapes, a small number or a boolean.
 func (c *canonical) plainScalar() bool {
 	switch c.Next() {
 	case '"':
@@ -200,7 +200,7 @@ func (c *canonical) plainScalar() bool {
 	return c.plainNumber()
 }
 
-// plainNumber passes a whole number that fits a float64.
+// plainNumber consumes a whole number that fits a float64.
 func (c *canonical) plainNumber() bool {
 	n, ok := c.Integer()
 	return ok && len(n) <= 15 && n[0] != '-'

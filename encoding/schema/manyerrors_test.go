@@ -35,7 +35,8 @@ func TestManyErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := thing(t, `{"type":"object","properties":{`+c.schema+`}}`)
 			obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},`+c.content+`}`)
-			// A comparison of all errors with each other also allocates gigabytes for messages.
+			// The library compares each error with all others and allocates gigabytes for the
+			// messages.
 			require.Less(t, allocated(func() {
 				for _, reason := range []string{Unchecked(v.Validate(t.Context(), obj)),
 					Unchecked(v.Refused(t.Context(), obj))} {

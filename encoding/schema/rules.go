@@ -217,7 +217,7 @@ func isMisplaced(p *apiextensions.JSONSchemaProps, kind string) bool {
 		p.XIntOrString && !isKind(intOrString)
 }
 
-// addText adds the rules for texts.
+// addText adds the rules for strings.
 func (r *rules) addText(p *apiextensions.JSONSchemaProps) {
 	for _, value := range p.Enum {
 		text, isText := value.(string)
@@ -258,12 +258,13 @@ func (r *rules) acceptsNull() (typed, valid bool) {
 	return r.kind != "" && len(r.keys) == 0, !r.unsure && !r.notNull && r.enum == nil
 }
 
-// hasTextRules reports whether the rules reject some texts.
+// hasTextRules reports whether the rules reject some strings.
 func (r *rules) hasTextRules() bool {
 	return r.enum != nil || r.pattern != nil || r.format != "" || r.minSize != nil || r.maxSize != nil
 }
 
-// acceptsText checks a text in quotes.
+// acceptsText checks a quoted string: typed means that the type allows a string, valid that the
+// rules accept this string.
 func (r *rules) acceptsText(quoted []byte) (typed, valid bool) {
 	switch r.kind {
 	case anyValue:
@@ -292,7 +293,8 @@ func (r *rules) hasFormat(text []byte) bool {
 	return r.format == "" || r.format == "date-time" && isTime(text) || strfmt.Default.Validates(r.format, string(text))
 }
 
-// acceptsNumber checks a number.
+// acceptsNumber checks a number: typed means that the type allows a number, valid that the rules
+// accept this number.
 func (r *rules) acceptsNumber(text []byte) (typed, valid bool) {
 	whole := !bytes.ContainsAny(text, ".eE")
 	switch r.kind {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// walker scans a value with the schema of a version. Each method passes one value and returns false
-// if only decoding gives a sure answer.
+// walker scans a value with the schema of a version. Each method consumes one value and returns
+// false if only decoding gives a sure answer.
 type walker struct {
 	canonical
 	crd                     *CRD
@@ -68,7 +68,7 @@ func (s *shape) mode(around pruneMode) pruneMode {
 	return around
 }
 
-// object passes an object of shape of; root marks the resource itself. object follows
+// object consumes an object of shape of; root marks the resource itself. object follows
 // pruning.Prune, objectmeta.Coerce, PruneNonNullableNullsWithoutDefaults and defaulter.fill.
 func (w *walker) object(of *shape, mode pruneMode, root bool) bool {
 	mode = of.mode(mode)
@@ -102,7 +102,7 @@ func (w *walker) object(of *shape, mode pruneMode, root bool) bool {
 	return ok && (!root || identity == 3)
 }
 
-// field passes a field of an object of shape of.
+// field consumes a field of an object of shape of.
 func (w *walker) field(name []byte, of *shape, mode pruneMode, root bool) bool {
 	child, declared := of.properties[string(name)]
 	if !declared {
@@ -142,7 +142,7 @@ func (w *walker) value(of *shape, mode pruneMode) bool {
 	return w.scalar(of.checks())
 }
 
-// scalar passes a text, a number or a boolean.
+// scalar consumes a string, a number or a boolean.
 func (w *walker) scalar(r *rules) bool {
 	start, first := w.At, w.Next()
 	if !w.Value() {
@@ -164,7 +164,7 @@ func (w *walker) scalar(r *rules) bool {
 	return true
 }
 
-// list passes a list.
+// list consumes a list.
 func (w *walker) list(of *shape, mode pruneMode) bool {
 	r, items, mode := of.checks(), of.items, of.mode(mode)
 	base, n, width := len(w.keys), 0, 1

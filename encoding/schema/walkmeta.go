@@ -16,7 +16,7 @@ func (w *walker) metaMember(name []byte, root bool) bool {
 	return ok && string(version) == w.stored
 }
 
-// is passes the string want.
+// is consumes the string want.
 func (w *walker) is(want string) bool {
 	got, ok := w.str()
 	return ok && string(got) == want
@@ -44,7 +44,7 @@ func (w *walker) metadata(root bool) bool {
 	return ok && (!root || required == 3 || required == 2 && w.namespace == "")
 }
 
-// metaField passes a field of metadata, and notes whether validateMeta accepts the field.
+// metaField consumes a field of metadata, and notes whether validateMeta accepts the field.
 func (w *walker) metaField(name []byte, root bool) bool {
 	switch string(name) {
 	case "uid":
@@ -100,7 +100,7 @@ func (w *walker) finalizer() bool {
 	return ok
 }
 
-// owner passes an owner reference. A server writes four of its fields even if empty.
+// owner consumes an owner reference. A server writes four of its fields even if empty.
 func (w *walker) owner(controllers *int) bool {
 	required := 0
 	ok := w.Members(func(name []byte) bool {
@@ -125,7 +125,7 @@ func (w *walker) owner(controllers *int) bool {
 	return ok && required == 4
 }
 
-// entry passes an entry of managedFields, in the resource itself at a listed version, and notes
+// entry consumes an entry of managedFields, in the resource itself at a listed version, and notes
 // whether a server reads the entry.
 func (w *walker) entry(root bool) bool {
 	versioned, readable := !root, 0
@@ -157,21 +157,21 @@ func (w *walker) entry(root bool) bool {
 	return ok && versioned
 }
 
-// version passes the apiVersion of an entry.
+// version consumes the apiVersion of an entry.
 func (w *walker) version() bool {
 	version, ok := w.groupVersion()
 	v := w.crd.versions[string(version)]
 	return ok && v != nil && w.versions.add(v)
 }
 
-// groupVersion passes an apiVersion of the group and returns the version.
+// groupVersion consumes an apiVersion of the group and returns the version.
 func (w *walker) groupVersion() (version []byte, ok bool) {
 	text, ok := w.str()
 	version, found := bytes.CutPrefix(text, []byte(w.crd.prefix))
 	return version, ok && found
 }
 
-// fields passes an object that holds only objects, and notes whether all names are paths.
+// fields consumes an object that holds only objects, and notes whether all names are paths.
 func (w *walker) fields() bool {
 	return w.Next() == '{' && w.Members(func(name []byte) bool {
 		switch {
