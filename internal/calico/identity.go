@@ -127,7 +127,8 @@ type object struct {
 func (id *identity) seen() string { return seenUID(id.uid).String() }
 
 // written returns the UID of the v3 record: the UID of an existing v3 object, else a new one if
-// requested, else the UID seen by clients. A record with a twin has the UID of the twin.
+// requested, else the UID seen by clients. A record whose v3 name another record took first has the
+// UID of that record.
 func (id *identity) written() string {
 	switch s := id.optional(); {
 	case s.twin != nil:

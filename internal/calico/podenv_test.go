@@ -22,7 +22,7 @@ func setPodEnv(value []byte, name, to string) (out []byte, changed []string, err
 	return editContainers(value, func(container map[string]any) bool { return setEnv(container, name, to) })
 }
 
-// workload reads a stored workload like a migration.
+// workload reads a stored workload as a migration does.
 func workload(t testing.TB, value string) component {
 	t.Helper()
 	c := component{value: []byte(value)}

@@ -44,7 +44,7 @@ func (m *run) scan() error {
 	return nil
 }
 
-// scanV3 records a v3 object. Other kinds are ignored.
+// scanV3 adds a v3 object to the table. Other kinds are ignored.
 func (m *run) scanV3(entry *transform.Entry) error {
 	key, err := m.keys.Parse(entry.Key)
 	if err != nil {
@@ -75,8 +75,8 @@ type scanned struct {
 	err   error
 }
 
-// scanV1 yields all v1 records with their identity; nil for a record without a v3 kind, already
-// reported with the CRDs.
+// scanV1 yields all v1 records with their identity. A record without a v3 kind yields nil: checking
+// the CRDs reported the record before.
 func (s *crdSet) scanV1() iter.Seq2[**scanned, error] {
 	of := func(entry *transform.Entry) *scanned {
 		key, err := s.keys.Parse(entry.Key)

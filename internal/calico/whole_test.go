@@ -184,7 +184,8 @@ func TestInnerMetadata(t *testing.T) {
 	require.True(t, got.has(finding.Warning, codeTerminating.Name, loose.key()))
 }
 
-// TestOwnerChain: Tier, policy, ConfigMap; with new UIDs each names its owner by the new UID.
+// TestOwnerChain: a Tier owns a policy, and the policy owns a ConfigMap. With new UIDs, each owner
+// reference has the new UID of the owner.
 func TestOwnerChain(t *testing.T) {
 	tier := v1{kind: "Tier", name: "top", uid: "22345678-9abc-4def-8123-456789abcdef", inner: "{}",
 		spec: `{"order":5,"defaultAction":"Deny"}`}

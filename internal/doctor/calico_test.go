@@ -17,7 +17,7 @@ func calicoCRD(group, version, extra string) record {
 		`"apiextensions.k8s.io/v1"`, 1)}
 }
 
-// TestCalicoMoves: the removal of objects by a migration of Calico is left to the migration.
+// TestCalicoMoves: while Calico migrates, findings advise to leave the APIService to the migration.
 func TestCalicoMoves(t *testing.T) {
 	const hint = "leave the APIService to the migration"
 	on := base(t)

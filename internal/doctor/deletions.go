@@ -26,7 +26,7 @@ var (
 	codeDeleting             = finding.Lookup("deleting")
 )
 
-// keepTerminating records a terminating object. Namespaces and definitions have their own codes.
+// keepTerminating remembers a terminating object. Namespaces and definitions have their own codes.
 func (d *index) keepTerminating(o stored, p *place) {
 	if p.name != "namespaces" && o.Resource != keys.DefinitionType() {
 		d.kept[deleting] = append(d.kept[deleting], o)

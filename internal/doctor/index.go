@@ -163,7 +163,7 @@ func sorted(texts [][]byte) [][]byte {
 	return slices.CompactFunc(texts, bytes.Equal)
 }
 
-// keep records the parts of an object needed by later checks.
+// keep stores the parts of an object needed by later checks.
 func (d *doctor) keep(key keys.Key, p *place, e *inspect.Entry, l *look) {
 	d.locate(p, e, l)
 	meta := l.meta
@@ -199,7 +199,7 @@ func (d *doctor) keep(key keys.Key, p *place, e *inspect.Entry, l *look) {
 	}
 }
 
-// locate records the place and the owners of an object, and reports a second object of one UID.
+// locate stores the place and the owners of an object, and reports a second object of one UID.
 func (d *doctor) locate(p *place, e *inspect.Entry, l *look) {
 	if l.hasUID && !keys.IsRecord(p.resource) { // API servers' own records have none
 		other, twice := d.uids[l.uid]

@@ -11,7 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/objects"
 )
 
-// family is a chunk of objects with owners: a single slice of all would be copied as it grows.
+// family is a chunk of the objects with owners. Chunks are never copied; a single slice would be
+// copied as it grows.
 type family struct {
 	owned []owned
 	refs  []reference // of all owned, in sequence
@@ -165,7 +166,7 @@ func reportGone(d *doctor, o owned) error {
 	return nil
 }
 
-// interned numbers values shared by many objects.
+// interned assigns a number to each value, because many objects share few values.
 type interned[T comparable] struct {
 	numbers map[T]uint32
 	all     []T

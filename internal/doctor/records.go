@@ -42,7 +42,7 @@ var (
 	codeMixedEncryption = finding.Lookup("mixed-encryption")
 )
 
-// checkRecord checks one record, and records the input of later checks.
+// checkRecord checks one record, and keeps the data for later checks.
 func checkRecord(d *doctor, e *inspect.Entry, l *look) {
 	key, err := e.ParseKey()
 	// see checkMasters

@@ -176,7 +176,8 @@ func selectsNamespace(
 	return false
 }
 
-// objectsOf yields the objects of a need in the file; none for subresources that are never stored.
+// objectsOf yields the objects in the file to which a needed request applies; none for subresources
+// that are never stored.
 func objectsOf(d *doctor, prefix string, n *need) iter.Seq2[*inspect.Entry, error] {
 	resource, sub, _ := strings.Cut(n.resource, "/")
 	if sub != "" && sub != "status" {

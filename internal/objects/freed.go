@@ -119,7 +119,7 @@ func (f *Freed) storage(prefix string) machines.Storage {
 	return machines.Storage{Source: f.view, Prefix: prefix}
 }
 
-// Stranded records the Pods on deleted Nodes, which the Pod garbage collector deletes in any phase,
+// Stranded adds the Pods on deleted Nodes, which the Pod garbage collector deletes in any phase,
 // and returns their UIDs.
 func (f *Freed) Stranded(ctx context.Context) (uids []string, err error) {
 	prefixes := map[string]bool{}

@@ -66,7 +66,7 @@ type scaled struct {
 	before, after workload
 }
 
-// scale records a changed object whose Pods may be deleted because of the change.
+// scale remembers a changed object whose Pods may be deleted because of the change.
 func (f *Freed) scale(e *transform.Entry, key keys.Key, content map[string]any) {
 	switch key.Resource.String() {
 	case pods, replicaSets, "deployments.apps", "statefulsets.apps", "replicationcontrollers",

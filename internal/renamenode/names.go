@@ -94,7 +94,7 @@ func (n *names) newReference(reference map[string]any, namespace string) (string
 	return "", false
 }
 
-// move records the new name of an object.
+// move remembers the new name of an object.
 func (n *names) move(o *inspect.Object, name string) {
 	n.moved[object{o.Type.Resource.Group, o.Type.Kind, o.Parsed.Namespace, o.Parsed.Name}] = name
 }
