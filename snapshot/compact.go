@@ -140,8 +140,8 @@ func (c *compaction) keepsNew(rev Revision, tombstone bool) bool {
 	return !tombstone || rev.Main > c.rev || rev.Main == c.rev && !c.LiveOnly
 }
 
-// renew changes the small buckets for the compaction: both compact revisions get the values of a
-// server, and alarms may be removed.
+// renew changes the small buckets for the compaction: scheduledCompactRev and finishedCompactRev
+// are set as a server sets them, and NOSPACE alarms may be removed.
 func (c *compaction) renew(sources []bolt.Source) {
 	for i := range sources {
 		src := &sources[i]

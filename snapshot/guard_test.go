@@ -52,7 +52,7 @@ func TestConcurrentReaders(t *testing.T) {
 	wg.Wait()
 }
 
-// meddlers change an open file like another program.
+// meddlers returns changes that another program could make to an open file.
 func meddlers() map[string]func(path string) error {
 	return map[string]func(path string) error{
 		"cut": func(path string) error { return os.Truncate(path, 8192) },

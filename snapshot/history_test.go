@@ -80,7 +80,7 @@ del /gone`)))
 	sameAsRestored(t, path, nil)
 }
 
-// compacted puts compact revisions into the meta bucket like a server.
+// compacted puts compact revisions into the meta bucket, as a server does.
 func compacted(finished, scheduled int64) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte("meta"))

@@ -53,7 +53,7 @@ func (in *input) Image() *io.SectionReader {
 // other.
 func (in *input) Compression() string { return in.compression }
 
-// Warnings returns warnings about a usable file. The first warning is about compression.
+// Warnings returns warnings about a usable file, such as its compression.
 func (in *input) Warnings() []string { return in.warnings }
 
 func (in *input) warn(format string, args ...any) {
@@ -233,7 +233,7 @@ func newPass[T any](fn func(ctx context.Context) (T, error)) *pass[T] {
 	return p
 }
 
-// stop ends the work.
+// stop cancels the work and waits for the end of its goroutine.
 func (p *pass[T]) stop() {
 	p.cancel()
 	p.start()

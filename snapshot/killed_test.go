@@ -163,7 +163,8 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// TestFileSizeLimit checks a file size limit of the system, at a page and at the digest.
+// TestFileSizeLimit checks that a write that exceeds the file size limit of the process, in a page
+// or in the digest, is an error and leaves no file.
 func TestFileSizeLimit(t *testing.T) {
 	in := copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(2000)))
 	s := open(t, in)

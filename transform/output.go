@@ -16,8 +16,8 @@ type Output struct {
 	Anew bool
 	// Compact removes history, including the history of the staged changes.
 	Compact *snapshot.Compaction
-	// Scrub removes all records, of any revision, of the selected keys. Their deletions are staged
-	// by [View.Delete] and leave no record.
+	// Scrub selects keys; all records of these keys are removed, of any revision. Their deletions
+	// are staged by [View.Delete] and leave no record.
 	Scrub func(key []byte) bool
 	// Build is the content of a new file. Build may include records of the input.
 	Build *snapshot.Content

@@ -93,7 +93,7 @@ type Stray struct {
 	Said    string   // the shard according to its Workspace; "" without a Workspace in the files
 }
 
-// Stale is a copy in a cache.
+// Stale is a stale copy in a cache.
 type Stale struct {
 	Place            // of the cache
 	LivesOn []string // shards of these files

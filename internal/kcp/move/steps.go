@@ -11,13 +11,15 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// stepToStop adds the first step of each list. A front-proxy that runs while shards are restored
-// uses its old routes for another minute: 53 and 84 seconds on a kcp of three shards.
+// stepToStop adds the first step of each list: stop the servers. A front-proxy that runs while
+// shards are restored uses its old routes for another minute: 53 and 84 seconds on a kcp of three
+// shards.
 func stepToStop(r *transform.Report, whom, why string) {
 	r.AddStep("stop all front-proxies first, then %s, before anything is restored: %s", whom, why)
 }
 
-// stepToStart marks all steps so far as steps before the restore, and adds the start.
+// stepToStart marks all earlier steps as steps before the restore, and adds the step that starts
+// the servers.
 func stepToStart(r *transform.Report) {
 	r.BeforeRestore = len(r.Steps)
 	r.AddStep("start etcd, then the cache server and the shards; start the front-proxies last, when all shards are " +

@@ -159,8 +159,8 @@ func (db *DB) keyRange(ctx context.Context, id uint64, depth int) (first, last [
 	return first, last, nil
 }
 
-// CheckTight checks that the image consists of the metas of db.Meta, the elements of its pages, and
-// zeros after the last element of each page.
+// CheckTight checks that the image has no other bytes than the metas of db.Meta, the elements of
+// all pages, and zeros after the last element of each page.
 func (db *DB) CheckTight(ctx context.Context) error {
 	if !bytes.HasPrefix(db.Image, db.Meta.Pages()) {
 		return errors.New("the meta pages hold more than the metas")

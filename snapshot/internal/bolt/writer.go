@@ -110,7 +110,7 @@ func (w *Writer) Bucket(src Source) (Element, error) {
 	return b.element(), err
 }
 
-// element returns the element of b for the root bucket.
+// element returns the leaf element of the root bucket that holds b.
 func (b *Bucket) element() Element {
 	value := le.AppendUint64(le.AppendUint64(nil, b.Root), b.Sequence)
 	return Element{Flags: FlagBucket, Key: []byte(b.Name), Value: append(value, b.Inline...)}
