@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// dataManifest has a claim of a volume with an external driver, and its single user; and a
-// StatefulSet that deletes the claims of surplus Pods.
+// dataManifest has a claim bound to a volume of an external driver, the single Pod that uses the
+// claim, and a StatefulSet that deletes the claims of surplus Pods.
 const dataManifest = `
 {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}
 {"apiVersion":"v1","kind":"Node","metadata":{"name":"old"}}
@@ -78,7 +78,7 @@ func dyingClaim(t testing.TB) (saved string) {
 	return saved
 }
 
-// endPod waits until the Pod is being deleted, and ends it like a kubelet.
+// endPod waits until the Pod is being deleted, and then deletes the Pod, as a kubelet does.
 func (c *cluster) endPod(t testing.TB) {
 	t.Helper()
 	client := c.client(pods(), shop)

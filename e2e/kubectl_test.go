@@ -247,7 +247,8 @@ func requireSameText(t *testing.T, live, served, own kubectl) {
 	}
 }
 
-// TestKubectlRefused checks that an operation impossible on a file fails with a sentence.
+// TestKubectlRefused checks that an operation impossible on a file fails with an error that says
+// why.
 func TestKubectlRefused(t *testing.T) {
 	t.Parallel()
 	k := serve(t, snapshotOf(t, "before"))

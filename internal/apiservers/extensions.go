@@ -134,7 +134,7 @@ func clientOf(addr net.Addr) *rest.Config {
 	}
 }
 
-// PartName is the name of Part among the parts of a sandbox.
+// PartName is the name by which a sandbox starts [Part].
 const PartName = "apiserver"
 
 // partConfig is the configuration of Part.

@@ -72,7 +72,7 @@ func (v *verification) found(class snapshot.Class, text string) {
 	v.lines = append(v.lines, text)
 }
 
-// worst sets Class to the worse of Class and class.
+// worst sets v.Class to class if class is worse.
 func (v *verification) worst(class snapshot.Class) {
 	for _, one := range []snapshot.Class{snapshot.Fatal, snapshot.Lies, snapshot.Warning} {
 		if v.Class == one || class == one {

@@ -211,7 +211,7 @@ func (p *parser) open(bracket json.Delim) error {
 	return err
 }
 
-// list counts the problems.
+// list reads the list of problems and counts them by code.
 func (p *parser) list() error {
 	if err := p.open('['); err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// ExportOptions selects the exported objects among those of the command line.
+// ExportOptions limits or extends the export of the objects selected by the command line.
 type ExportOptions struct {
 	Named  bool // the command line names single objects: only these are exported, of any kind
 	CRDs   bool // only the CustomResourceDefinitions
@@ -112,7 +112,7 @@ func (e *exporter) survey(asked []Asked) error {
 	return nil
 }
 
-// look records the needs of an exported object.
+// look remembers the objects needed by an exported object.
 func (e *exporter) look(kind *inspect.Type, o *inspect.Object) {
 	if !kind.Builtin {
 		e.custom[kind.Name()] = true

@@ -2,7 +2,7 @@
 //
 // Invariants:
 //
-//   - Every kubectl command is either supported or refused with a sentence; a test walks kubectl's
+//   - Every kubectl command is either supported or refused with the reason; a test walks kubectl's
 //     own tree of commands and flags.
 //   - A refused command does nothing, not even parse its flags.
 //   - No kubeconfig is read, nothing is written to disk, and no port is opened.

@@ -138,7 +138,7 @@ func acceptInstant(msg []byte) bool {
 	})
 }
 
-// acceptNumberOrText accepts an IntOrString of one of the two types, with plain text.
+// acceptNumberOrText accepts an IntOrString of one of the two types; a string must have no escapes.
 func acceptNumberOrText(msg []byte) bool {
 	const kind, number, textual = 1, 2, 3
 	return encoding.EachField(msg, func(f encoding.WireField) bool {

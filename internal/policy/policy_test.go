@@ -144,8 +144,8 @@ func TestValidate(t *testing.T) {
 	require.Empty(t, found.Of(policy.CodeUnmatched))
 }
 
-// TestEverything checks that a policy for all resources matches no internal records, and has no
-// findings about kinds without a schema in this build.
+// TestEverything checks that a policy for all resources matches no internal records of API servers,
+// and reports kinds without a schema in this build.
 func TestEverything(t *testing.T) {
 	r := recorded(t)
 	e := engine(t, r, policyOf("MutatingAdmissionPolicy", "p", "*", "*", "*", `
@@ -175,8 +175,8 @@ func TestNoAPIVersion(t *testing.T) {
 	}
 }
 
-// TestPlain checks that policies evaluated on plain content have the same results as the same
-// policies with an always true condition, which are evaluated on Go types.
+// TestPlain checks that a policy has the same result on plain content (maps) and on Go types. A
+// match condition, here always true, causes the evaluation on Go types.
 func TestPlain(t *testing.T) {
 	r := recorded(t)
 	types, err := r.Types(t.Context())

@@ -86,7 +86,7 @@ func (m masker) name(key string) string {
 	return m.text(key, 0)
 }
 
-// value replaces all texts and numbers in JSON content, and names that are data.
+// value replaces all strings and numbers in JSON content, and names that are data.
 func (m masker) value(value any, texts int) any {
 	switch v := value.(type) {
 	case string:

@@ -114,7 +114,7 @@ func learnFrom(d *dictionary, e *transform.Entry, field []string) {
 	}
 }
 
-// addWords adds the texts and field names in JSON content, except descriptions. Default, enum and
+// addWords adds the strings and field names in JSON content, except descriptions. Default, enum and
 // example values are only constants: names among them are replaced there and in the objects.
 func addWords(d *dictionary, content any, add func(text string)) {
 	switch v := content.(type) {

@@ -35,7 +35,7 @@ func (r *review) Destroy() {}
 // NamespaceScoped reports whether the question is asked in a namespace.
 func (r *review) NamespaceScoped() bool { return r.namespaced }
 
-// GetSingularName is for kubectl.
+// GetSingularName returns the name that kubectl accepts for one object.
 func (r *review) GetSingularName() string { return strings.ToLower(r.kind) }
 
 // Create answers a question.

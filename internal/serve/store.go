@@ -39,13 +39,13 @@ func (s *store) Destroy() {}
 // NamespaceScoped reports whether objects have namespaces.
 func (s *store) NamespaceScoped() bool { return s.Namespaced }
 
-// GetSingularName is for kubectl.
+// GetSingularName returns the name that kubectl accepts for one object.
 func (s *store) GetSingularName() string { return s.Singular }
 
-// ShortNames is for kubectl.
+// ShortNames returns the short names that kubectl accepts.
 func (s *store) ShortNames() []string { return s.Type.ShortNames }
 
-// Categories is for kubectl.
+// Categories returns the categories that kubectl accepts, such as all.
 func (s *store) Categories() []string { return s.Type.Categories }
 
 // GroupVersionKind returns the kind of the objects.
