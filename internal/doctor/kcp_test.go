@@ -192,7 +192,7 @@ func TestKCPEncrypted(t *testing.T) {
 		found = append(found, f.Code)
 	}
 	require.Equal(t, []*finding.Code{codeBadMetadata, codeMixedEncryption, codeEncryptionKeys}, found)
-	require.Contains(t, report.Of(codeMixedEncryption)[0].Code.Remedy, "Where no kcp stores them",
+	require.Contains(t, report.Of(codeMixedEncryption)[0].Code.Remedy, "except in kcp",
 		"migrate storage-versions refuses kcp")
 }
 

@@ -334,3 +334,11 @@ func archived(t testing.TB, text string) string {
 	require.NoError(t, w.Close())
 	return out.String()
 }
+
+// TestLocalNames checks that every listed field, the last of a line too, is found in the list.
+func TestLocalNames(t *testing.T) {
+	for _, field := range strings.Fields(localNames) {
+		require.False(t, holdsName("name", field), field)
+	}
+	require.True(t, holdsName("name", "metadata"))
+}

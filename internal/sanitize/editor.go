@@ -176,11 +176,10 @@ func isType(field, text string) bool {
 }
 
 // localNames lists the fields whose items have names with a meaning only in their object.
-const localNames = ` containers initContainers ephemeralContainers containerStatuses initContainerStatuses
-	ephemeralContainerStatuses ports port env httpHeaders
-	sysctls conditions versions names webhooks variables matchConditions metric resource container claims resourceClaims
-	drivers options listeners
-	additionalPrinterColumns params parameters headers tags devices requests rules `
+const localNames = " containers initContainers ephemeralContainers containerStatuses initContainerStatuses " +
+	"ephemeralContainerStatuses ports port env httpHeaders sysctls conditions versions names webhooks " +
+	"variables matchConditions metric resource container claims resourceClaims drivers options listeners " +
+	"additionalPrinterColumns params parameters headers tags devices requests rules "
 
 // nameFields lists fields and labels with names of objects, besides those that end in "name" or
 // "namespace". Selectors with these labels have the same fields.
