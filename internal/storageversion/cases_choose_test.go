@@ -31,8 +31,7 @@ func dirty(t testing.TB) (c *cluster, defs []definition, objects []resource) {
 	return c, defs, objects
 }
 
-// TestChoose (cases 4, 5 and 18) checks that excluded kinds stay unchanged, and are reported if
-// they need a migration.
+// TestChoose checks that excluded kinds stay unchanged, and are reported if they need a migration.
 func TestChoose(t *testing.T) {
 	selector := func(text string) labels.Selector {
 		parsed, err := labels.Parse(text)
@@ -135,8 +134,7 @@ func TestNotChosen(t *testing.T) {
 	}
 }
 
-// TestNamesAreThere (case 19) checks that an option with a name missing from the snapshot ends the
-// run first.
+// TestNamesAreThere checks that an option with a name missing from the snapshot ends the run first.
 func TestNamesAreThere(t *testing.T) {
 	c, _, _ := dirty(t)
 	path := c.build()

@@ -64,9 +64,8 @@ func webhooked() definition {
 	}}
 }
 
-// TestConverter (cases 26 and 27) checks that objects of several versions are converted in one
-// call, objects at the storage version are not sent, generations stay, and a second run makes no
-// call.
+// TestConverter checks that objects of several versions are converted in one call, objects at the
+// storage version are not sent, generations stay, and a second run makes no call.
 func TestConverter(t *testing.T) {
 	c := newCluster(t, webhooked())
 	for i := range 4 {
@@ -112,8 +111,8 @@ func TestNeedsWebhook(t *testing.T) {
 	require.Equal(t, finding.Skipped, r.Problems[0].Outcome)
 }
 
-// TestConverterRefuses (cases 7 and 21) checks that among many objects exactly those with a wrong
-// answer of the converter are named.
+// TestConverterRefuses checks that among many objects exactly those with a wrong answer of the
+// converter are named.
 func TestConverterRefuses(t *testing.T) {
 	c := newCluster(t, webhooked())
 	for i := range 10 {
@@ -206,8 +205,8 @@ func TestConverterAnswers(t *testing.T) {
 	require.Contains(t, r.problems(), "error conversion-failed "+o.key())
 }
 
-// TestConverterCancelled (case 10) checks that a cancellation during a call of the converter ends
-// the run without output.
+// TestConverterCancelled checks that a cancellation during a call of the converter ends the run
+// without output.
 func TestConverterCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ask := &converter{do: renames, fail: func(int) error { cancel(); return ctx.Err() }}
@@ -218,9 +217,8 @@ func TestConverterCancelled(t *testing.T) {
 	require.Equal(t, transform.Failed, r.Outcome)
 }
 
-// TestTo (cases 24 and 25) checks that another version becomes the storage version, forward and
-// back. The result of both is equal to the start, except for the generation of the
-// CustomResourceDefinition.
+// TestTo checks that another version becomes the storage version, forward and back. The result of
+// both is equal to the start, except for the generation of the CustomResourceDefinition.
 func TestTo(t *testing.T) {
 	d := definition{versions: "v1alpha1- v1beta1 v1*"}
 	objects := []resource{{version: "v1", name: "a"}, {version: "v1", name: "b", spec: `{"free":{"x":[1,2.5]}}`}}
@@ -244,7 +242,7 @@ func TestTo(t *testing.T) {
 	require.Equal(t, strings.Replace(d.json(t), `"generation":2`, `"generation":4`, 1), forth.out[widgetsKey].value)
 }
 
-// TestToNoVersion (case 19) checks that an unlisted version is refused before any change.
+// TestToNoVersion checks that an unlisted version is refused before any change.
 func TestToNoVersion(t *testing.T) {
 	o := resource{version: "v1alpha1", name: "a"}
 	path := newCluster(t, twoVersions(), definition{name: "gadgets.example.com", versions: "v1* v2"}).add(o).build()
@@ -273,8 +271,8 @@ func TestToWebhook(t *testing.T) {
 	require.Equal(t, []string{"widgets.example.com to v1"}, ask.asked)
 }
 
-// TestMap (case 37) checks that with --map, objects of a removed version are read as objects of
-// another version.
+// TestMap checks that with --map, objects of a removed version are read as objects of another
+// version.
 func TestMap(t *testing.T) {
 	gone := resource{version: "v1beta1", name: "a"}
 	lists := definition{versions: "v1alpha1 v1*", stored: `["v1beta1","v1"]`}

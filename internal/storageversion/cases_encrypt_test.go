@@ -28,9 +28,9 @@ func (r result) open(with *encryption.Transformers, resource, key, by string) st
 	return string(plain)
 }
 
-// TestEncrypted (case 41) checks that encrypted objects are migrated with the configuration, and
-// encrypted by its first provider, under their own key; unchanged values keep their bytes, even
-// from another provider.
+// TestEncrypted checks that encrypted objects are migrated with the configuration, and encrypted by
+// its first provider, under their own key; unchanged values keep their bytes, even from another
+// provider.
 func TestEncrypted(t *testing.T) {
 	for _, provider := range []string{"aescbc", "aesgcm", "secretbox"} {
 		t.Run(provider, func(t *testing.T) {
@@ -51,8 +51,8 @@ func TestEncrypted(t *testing.T) {
 	}
 }
 
-// TestEncryptedClosed (case 41) checks that an undecryptable object is named with the reason and
-// keeps the list unchanged; no value is quoted.
+// TestEncryptedClosed checks that an undecryptable object is named with the reason and keeps the
+// list unchanged; no value is quoted.
 func TestEncryptedClosed(t *testing.T) {
 	right := secrettest.Load(t, widgetsCRD+": aesgcm=a")
 	o := resource{version: "v1alpha1", name: "a", spec: `{"text":"hunter2"}`}
@@ -146,8 +146,8 @@ func secretObject(name string) *corev1.Secret {
 		Data: map[string][]byte{"password": []byte("hunter2")}, Type: "Opaque"}
 }
 
-// TestRewrap (case 28) checks that every value is encrypted by the first provider and its first
-// key, the content is the same, and a second run changes nothing.
+// TestRewrap checks that every value is encrypted by the first provider and its first key, the
+// content is the same, and a second run changes nothing.
 func TestRewrap(t *testing.T) {
 	old := secrettest.Load(t, "secrets,"+widgetsCRD+": aescbc=o")
 	now := secrettest.Load(t, "secrets,"+widgetsCRD+": aesgcm=no aescbc=o identity", "configmaps: identity secretbox=o")

@@ -15,8 +15,7 @@ func twoVersions() definition {
 	return definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`}
 }
 
-// TestNothingToDo (case 1) checks that with one version and one entry no byte of the snapshot
-// changes.
+// TestNothingToDo checks that with one version and one entry no byte of the snapshot changes.
 func TestNothingToDo(t *testing.T) {
 	r := newCluster(t, definition{versions: "v1*"}).add(resource{version: "v1", name: "a"},
 		resource{version: "v1", name: "b"}).migrate(Options{})
@@ -32,8 +31,8 @@ func TestNothingToDo(t *testing.T) {
 	}, r.resources(widgetsCRD))
 }
 
-// TestObjectStale (case 3) checks that an object at an older version is stored at the storage
-// version without other changes.
+// TestObjectStale checks that an object at an older version is stored at the storage version
+// without other changes.
 func TestObjectStale(t *testing.T) {
 	stale, current := resource{version: "v1alpha1", name: "a", spec: `{"free":{"marker":1},"text":"kept"}`},
 		resource{version: "v1", name: "b"}
@@ -47,8 +46,7 @@ func TestObjectStale(t *testing.T) {
 	}, r.Kinds)
 }
 
-// TestLists (case 38, and the definition of a list that needs a migration) checks that any list
-// becomes the list of the versions in use.
+// TestLists checks that any list becomes the list of the versions in use.
 func TestLists(t *testing.T) {
 	tests := []struct {
 		name, stored string // of a CustomResourceDefinition v1alpha1, v1 (storage)
@@ -83,8 +81,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestListKept (cases 7, 9 and 18) checks that a list is not trimmed while one object is unproved,
-// even in repeated runs; missing versions are added.
+// TestListKept checks that a list is not trimmed while one object is unproved, even in repeated
+// runs; missing versions are added.
 func TestListKept(t *testing.T) {
 	gone := resource{version: "v1old", name: "gone"}
 	c := newCluster(t, definition{versions: "v1alpha1 v1*",
@@ -108,8 +106,7 @@ func TestListKept(t *testing.T) {
 	require.Equal(t, 1, again.resources(widgetsCRD).Refused)
 }
 
-// TestUnreadKeepsList (case 7) checks that with one unreadable key no version is removed from the
-// list.
+// TestUnreadKeepsList checks that with one unreadable key no version is removed from the list.
 func TestUnreadKeepsList(t *testing.T) {
 	tests := []struct {
 		name, key, value, code string

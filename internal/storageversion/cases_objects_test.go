@@ -15,8 +15,8 @@ func typed(properties string) string {
 	return `{"type":"object","properties":{"spec":{"type":"object","properties":{` + properties + `}}}}`
 }
 
-// TestScopes (case 20) migrates a hundred namespaced and a hundred cluster-scoped objects; objects
-// of CRDs whose plurals begin alike stay separate (case 44).
+// TestScopes migrates a hundred namespaced and a hundred cluster-scoped objects; objects of CRDs
+// whose plurals begin alike stay separate.
 func TestScopes(t *testing.T) {
 	defs := []definition{
 		{name: "widgets.example.com", kind: "Widget", versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`},
@@ -48,7 +48,7 @@ func TestScopes(t *testing.T) {
 	require.Empty(t, r.Problems)
 }
 
-// TestValues (cases 33 to 35 and 42) checks the new value of a stale object, and the findings.
+// TestValues checks the new value of a stale object, and the findings.
 func TestValues(t *testing.T) {
 	alpha := typed(
 		`"text":{"type":"string"},"old":{"type":"string"},"big":{"type":"integer","format":"int64"},` +
@@ -114,9 +114,9 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestMetadata (cases 35, 36 and 42) checks that identity, times and generation stay, even of
-// objects being deleted; malformed metadata that a server drops is reported; an object under
-// another name than its key is reported.
+// TestMetadata checks that identity, times and generation stay, even of objects being deleted;
+// malformed metadata that a server drops is reported; an object under another name than its key is
+// reported.
 func TestMetadata(t *testing.T) {
 	tests := []struct {
 		name, metadata, want string
@@ -166,8 +166,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestWrongScope (case 36) checks that a key that does not fit the scope of its kind is reported,
-// and its object migrated.
+// TestWrongScope checks that a key that does not fit the scope of its kind is reported, and its
+// object migrated.
 func TestWrongScope(t *testing.T) {
 	o := resource{version: "v1alpha1", namespace: "-", name: "a"}
 	r := newCluster(t, twoVersions()).add(o).migrate(Options{})
@@ -183,7 +183,7 @@ func TestWrongScope(t *testing.T) {
 		r.reason(codeKeyMismatch.Name))
 }
 
-// TestStoredForms (case 31) checks CustomResourceDefinitions in every form that etcd may hold.
+// TestStoredForms checks CustomResourceDefinitions in every form that etcd may hold.
 func TestStoredForms(t *testing.T) {
 	named :=
 		`"names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},"scope":"Namespaced"`
@@ -232,9 +232,9 @@ func TestStoredForms(t *testing.T) {
 	require.Empty(t, r.changed(), "spec.version without versions")
 }
 
-// TestAcceptedNames (case 43) checks that objects in the folder of the accepted plural, and of the
-// accepted kind, are migrated. Objects in the folder of the refused plural keep the list unchanged,
-// although not served: a server would serve them with that plural accepted.
+// TestAcceptedNames checks that objects in the folder of the accepted plural, and of the accepted
+// kind, are migrated. Objects in the folder of the refused plural keep the list unchanged, although
+// not served: a server would serve them with that plural accepted.
 func TestAcceptedNames(t *testing.T) {
 	d := twoVersions()
 	d.status = `"acceptedNames":{"plural":"gizmos","kind":"Gizmo"}`
@@ -249,8 +249,8 @@ func TestAcceptedNames(t *testing.T) {
 		"warning stored-versions-kept " + widgetsKey}, r.problems())
 }
 
-// TestWarnings (cases 39 and 40) checks that oddities of a CustomResourceDefinition are reported,
-// and do not prevent the migration of its objects.
+// TestWarnings checks that oddities of a CustomResourceDefinition are reported, and do not prevent
+// the migration of its objects.
 func TestWarnings(t *testing.T) {
 	o := resource{version: "v1alpha1", name: "a"}
 	d := twoVersions()

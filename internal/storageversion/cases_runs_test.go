@@ -20,9 +20,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestRepeat (cases 10, 23, 27 and 30) checks that a run canceled at any point leaves the input and
-// no output; the next run equals an uninterrupted run, to the byte; a run over its output changes
-// nothing.
+// TestRepeat checks that a run canceled at any point leaves the input and no output; the next run
+// equals an uninterrupted run, to the byte; a run over its output changes nothing.
 func TestRepeat(t *testing.T) {
 	c, _, _ := dirty(t)
 	for i := range 3 * batchObjects {
@@ -65,7 +64,7 @@ func TestLeases(t *testing.T) {
 	require.EqualValues(t, 77, r.out[o.key()].lease)
 }
 
-// TestBatches (case 6) checks exact counts for more objects than a batch holds.
+// TestBatches checks exact counts for more objects than a batch holds.
 func TestBatches(t *testing.T) {
 	for _, n := range []int{batchObjects - 1, batchObjects, batchObjects + 1, 2*batchObjects + 7} {
 		c := newCluster(t, twoVersions())
@@ -80,8 +79,8 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestPrefixes checks two API servers in one etcd, one below the other, each with its own
-// CustomResourceDefinitions.
+// TestPrefixes checks two API servers in one etcd, each with its own CustomResourceDefinitions; one
+// prefix lies below the other.
 func TestPrefixes(t *testing.T) {
 	const inner = "/registry/tenants.io/one"
 	moved := func(key string) string { return inner + strings.TrimPrefix(key, "/registry") }
@@ -165,8 +164,8 @@ func TestOddKeys(t *testing.T) {
 	require.Len(t, r.CustomResources, 2)
 }
 
-// TestLarge (case 45) checks that objects too large for any server are migrated, and reported if
-// they grow beyond the limit of a server.
+// TestLarge checks that objects too large for any server are migrated, and reported if they grow
+// beyond the limit of a server.
 func TestLarge(t *testing.T) {
 	d := twoVersions()
 	d.schemas = map[string]string{"v1": typed(`"text":{"type":"string"},"since":{"type":"string","default":"` +
@@ -185,8 +184,8 @@ func TestLarge(t *testing.T) {
 	require.Contains(t, r.out[huge.key()].value, strings.Repeat("y", 10<<20))
 }
 
-// TestManagedFields (cases 13, 14 and 17) checks that entries that would fail server-side apply are
-// relabeled and counted, or kept with the option; other entries stay.
+// TestManagedFields checks that entries that would fail server-side apply are relabeled and
+// counted, or kept with the option; other entries stay.
 func TestManagedFields(t *testing.T) {
 	entry := func(manager, version string) string {
 		return fmt.Sprintf(

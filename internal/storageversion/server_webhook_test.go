@@ -125,7 +125,7 @@ func TestServerWebhook(t *testing.T) {
 }
 
 // storeWithWebhook writes objects at the old version, changes the storage version, writes two more
-// objects, and then sends a no-op request for each.
+// objects, and then sends no-op requests for each object.
 func (w *world) storeWithWebhook(t *testing.T, hook *renamer) {
 	t.Helper()
 	s := w.shapes[0]
