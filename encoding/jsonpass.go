@@ -301,7 +301,7 @@ func (p *Scanner) number() bool {
 	return true
 }
 
-// digits passes at least one digit.
+// digits consumes at least one digit.
 func (p *Scanner) digits() bool {
 	start := p.At
 	for p.At < len(p.Text) && p.Text[p.At] >= '0' && p.Text[p.At] <= '9' {

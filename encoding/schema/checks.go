@@ -127,7 +127,7 @@ func (c *checks) spend(value any, s *costs, path int) error {
 	return nil
 }
 
-// part is an element of an object or a list, with the costs of its schema.
+// part is a field of an object or an element of a list, with the costs of its schema.
 type part struct {
 	name  string // in an object
 	index int    // in a list; -1 in an object
@@ -143,7 +143,8 @@ func (p part) length() int {
 	return len(p.name) + 1
 }
 
-// parts yields the elements of a value.
+// parts yields the fields of an object, or the elements of a list, each with the costs of its
+// schema.
 func (c *costs) parts(value any) iter.Seq[part] {
 	return func(yield func(part) bool) {
 		fields, _ := value.(map[string]any)

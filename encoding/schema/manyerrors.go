@@ -147,7 +147,7 @@ func (e *errorCount) least(path *field.Path, value any, alternatives []*costs) (
 	return least, nil
 }
 
-// validate counts the errors of a small value.
+// validate counts the errors that the library finds in a value of fewer than partPairs pairs.
 func (e *errorCount) validate(path *field.Path, value any, c *costs) error {
 	validator, err := c.validator()
 	if err != nil {

@@ -28,7 +28,7 @@ type walker struct {
 // less.
 const stepsPerByte = 128
 
-// passes scans a whole value.
+// passes consumes a whole value, and sets settled, typed and valid.
 func (w *walker) passes(value []byte, v *Version) bool {
 	of, mode := v.checked(), fullPruning
 	if of == nil {
@@ -124,7 +124,7 @@ func (w *walker) spend(r *rules, fields, properties, text int) {
 	w.spent += (1 + r.combined) * (1 + w.path/16 + r.enumSize/32 + fields/8 + fields*properties/4 + text/1024)
 }
 
-// value passes any value.
+// value consumes any value.
 func (w *walker) value(of *shape, mode pruneMode) bool {
 	if of == nil && mode != fullPruning {
 		return w.Value()

@@ -2,7 +2,7 @@ package schema
 
 import "bytes"
 
-// metaMember passes apiVersion, kind or metadata of the resource, or of an embedded resource.
+// metaMember consumes apiVersion, kind or metadata of the resource, or of an embedded resource.
 func (w *walker) metaMember(name []byte, root bool) bool {
 	switch {
 	case string(name) == "metadata":
@@ -22,8 +22,9 @@ func (w *walker) is(want string) bool {
 	return ok && string(got) == want
 }
 
-// metadata passes metadata that a server's decoder and encoder leave unchanged. Metadata of the
-// resource must fit its key, and must have no fields that a server clears.
+// metadata consumes metadata; false unless a server's decoder and encoder leave the metadata
+// unchanged. Metadata of the resource must fit its key, and must have no fields that a server
+// clears.
 func (w *walker) metadata(root bool) bool {
 	required := 0
 	ok := w.Members(func(name []byte) bool {
