@@ -44,7 +44,7 @@ type parsedValue struct {
 	err error
 }
 
-// errNoLayouts is returned for the key of an entry whose reader did not know the layouts.
+// errNoLayouts is returned by ParseKey if the reader of the entry does not know the layouts yet.
 var errNoLayouts = errors.New("the layouts of the snapshot were not read yet")
 
 // ParseKey returns the parts of the key. An error wraps keys.ErrUnknownKey. The reader must know

@@ -112,8 +112,8 @@ func (d *Draft) compare(ctx context.Context, appended int) error {
 	return d.compareRecords(ctx, db)
 }
 
-// compareRecords compares the old leaves of the key bucket, and the records of new leaves with the
-// changes.
+// compareRecords checks that the key bucket kept its old leaves, and that the new leaves hold
+// exactly the records of the changes. The records of an inline bucket move to the new leaves.
 func (d *Draft) compareRecords(ctx context.Context, db *bolt.DB) error {
 	old, now := d.x.keys, db.Bucket("key")
 	kept := 0 // leaves in the old pages

@@ -12,7 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// unsoundStory is the beginning of each unsound file: its records have the revisions 2 to 7.
+// unsoundStory is the script of the sound file; each unsound file is a changed copy. The records
+// have the revisions 2 to 7.
 const unsoundStory = `
 grant 7 3600
 put /a one

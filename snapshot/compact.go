@@ -140,8 +140,9 @@ func (c *compaction) keepsNew(rev Revision, tombstone bool) bool {
 	return !tombstone || rev.Main > c.rev || rev.Main == c.rev && !c.LiveOnly
 }
 
-// renew changes the small buckets for the compaction: scheduledCompactRev and finishedCompactRev
-// are set as a server sets them, and NOSPACE alarms may be removed.
+// renew changes the buckets besides key for the compaction: scheduledCompactRev and
+// finishedCompactRev are set as a server sets them. Disarm removes NOSPACE alarms; RecordsOnly
+// empties all buckets except key, lease and meta.
 func (c *compaction) renew(sources []bolt.Source) {
 	for i := range sources {
 		src := &sources[i]

@@ -18,8 +18,8 @@ type Config struct {
 	MaxExpand  int64  // maximum size of an expanded file in bytes; 0: DefaultMaxExpand
 	ScratchDir string // folder of the unnamed expanded file; "": os.TempDir
 
-	// File, unless nil, is read instead of the file at the path; the path is then only a name. File
-	// is closed with the snapshot, unless KeepFile is set.
+	// File, if set, is read instead of the file at path; path is then only the name in messages.
+	// File is closed with the snapshot, unless KeepFile is set.
 	File     *os.File
 	KeepFile bool
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// pastStory has keys to keep and keys to remove, side by side in transactions and leases, with a
-// compaction in between.
+// pastStory is a script that writes keys to keep and keys to remove, side by side in transactions
+// and leases, with a compaction in between.
 const pastStory = `
 grant 77 3600
 grant 78 3600

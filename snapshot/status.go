@@ -111,7 +111,7 @@ func (s *Snapshot) Status(ctx context.Context) (Status, error) {
 	return st, wrong
 }
 
-// Facts is Status without Hash, and reads only small buckets and keys.
+// Facts is Status without Hash, and reads no values of records.
 func (s *Snapshot) Facts(ctx context.Context) (Status, error) {
 	st, err := s.Counts(ctx)
 	if err != nil {
@@ -159,8 +159,8 @@ func (s *Snapshot) Counts(ctx context.Context) (Status, error) {
 	return st, nil
 }
 
-// Cluster returns the part of Counts from small buckets: versions, raft, leases, alarms, users and
-// members. After an error in one bucket the others are still read.
+// Cluster returns the part of Counts that needs no records: versions, raft, leases, alarms, users
+// and members. After an error in one bucket the others are still read.
 func (s *Snapshot) Cluster(ctx context.Context) (Status, error) {
 	st := Status{Alarms: []Raised{}, EtcdVersion: "3.4 or older"}
 	var first error

@@ -130,7 +130,8 @@ func (c *checker) records(ctx context.Context) error {
 }
 
 // Sound returns the error (ErrDamaged) with which Write rejects s, so that no output inherits
-// damage. Sound checks the numbers of every record and the small buckets, but not the digest.
+// damage. Sound checks the revisions and version of every record, and all other buckets, but not
+// the digest.
 func (s *Snapshot) Sound(ctx context.Context) error {
 	x, err := s.index(ctx)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestNothingLost: a v3 record keeps all content of its v1 record: both layers of metadata, spec
-// and status.
+// TestNothingLost: a v3 record keeps the spec, the status and both metadata (own and annotation) of
+// its v1 record.
 func TestNothingLost(t *testing.T) {
 	got := planOn(t, recorded(t, "before.db"), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)

@@ -73,7 +73,7 @@ func (p *Path) Print(out io.Writer, w *Work, content any) error {
 	return err
 }
 
-// Text formats a value like Print.
+// Text formats one value in the format of [Path.Print].
 func Text(w *Work, value any) (string, error) {
 	switch value := value.(type) {
 	case nil:

@@ -36,8 +36,8 @@ func configMap(name, namespace string) []byte {
 		name, namespace)
 }
 
-// TestOneEtcd checks that a shard and a cache below two prefixes of one etcd are separated, key for
-// key.
+// TestOneEtcd checks that a shard and a cache below two prefixes of one etcd give the same results
+// as in two etcds.
 func TestOneEtcd(t *testing.T) {
 	f := readFile(t, kcptest.Single(t))
 	alone := theShard(t, readFile(t, kcptest.Recorded(t, kcptest.Root)))

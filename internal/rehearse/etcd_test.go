@@ -23,7 +23,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// story has leases, deletions, recreated keys, transactions, an encrypted and a large value.
+// story is a script with leases, deletions, recreated keys, transactions, an encrypted value and
+// two large values.
 const story = `
 grant 77 3600
 put /a one

@@ -67,7 +67,8 @@ func New(dir string, bytes int64) (*Sandbox, error) {
 	}
 	lock, err := lockFolder(path)
 	if err == nil {
-		// Clear treats an empty folder as one that is not locked yet.
+		// The file marks the folder as locked: [Clear] skips an empty folder, because its creator
+		// may not have locked it yet.
 		err = os.WriteFile(filepath.Join(path, "pid"), fmt.Appendln(nil, os.Getpid()), 0o600)
 	}
 	if err != nil {

@@ -34,7 +34,7 @@ type groups struct {
 	all    []*genericapiserver.APIGroupInfo
 }
 
-// add adds a storage.
+// add adds the storage of a resource to its API group; a missing group is created.
 func (g *groups) add(gv schema.GroupVersion, resource string, storage rest.Storage) {
 	var info *genericapiserver.APIGroupInfo
 	for _, one := range g.all {

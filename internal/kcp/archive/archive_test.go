@@ -72,7 +72,7 @@ func TestSameDigestInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestRestIsExact checks that Rest covers every stored part of a record.
+// TestRestIsExact checks that the digest of [Rest] depends on every field of a record.
 func TestRestIsExact(t *testing.T) {
 	sum := func(change func(*snapshot.Record)) string {
 		rec := &snapshot.Record{Key: []byte("/a"), Value: []byte("bc"), CreateRevision: 3, ModRevision: 4,

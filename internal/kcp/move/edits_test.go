@@ -188,7 +188,8 @@ func TestScrubProved(t *testing.T) {
 	}
 }
 
-// TestVerifyRegion checks that a Workspace keeps its region, or gets the region of the shard.
+// TestVerifyRegion checks that the verification accepts a Workspace with its old region or with the
+// region of the new shard, and no other. A region of an unregistered shard is only reported.
 func TestVerifyRegion(t *testing.T) {
 	was := []byte(
 		`{"metadata":{"annotations":{"core.kcp.io/shard":"root","internal.tenancy.kcp.io/shard":"x"},` +

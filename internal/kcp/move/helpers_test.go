@@ -129,7 +129,8 @@ func putBack(t testing.TB, from, in string, p move.PutBack, options ...option) r
 	})
 }
 
-// archiveOf returns an archive of consumer; purgeOf returns a shard without a logical cluster.
+// archiveOf extracts consumer from a shard and returns the archive. purgeOf purges a logical
+// cluster and returns the new file of the shard.
 func archiveOf(t testing.TB, shard string, options ...option) string {
 	t.Helper()
 	return extract(t, shard, move.Extract{Name: consumer}, options...).written().out

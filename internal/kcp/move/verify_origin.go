@@ -20,7 +20,7 @@ type departure struct {
 	made   int64      // the revision of the archive
 	// Records of the moved logical clusters, live or deleted, by key without the storage prefix.
 	had     map[string]*snapshot.Record // live at the revision of the archive
-	written map[string]*snapshot.Record // the last later write
+	written map[string]*snapshot.Record // the last write after this revision
 	live    map[string]bool
 	deleted bool // a purge deleted keys under the path of a moved logical cluster
 }
