@@ -33,8 +33,8 @@ etcdshift doctor -o sarif before.db > findings.sarif`,
 versions and owners that are gone, webhooks ("failed calling webhook") and APIServices that will block a restored
 cluster. Each finding has a level, a stable code for "etcdshift explain", a key and a remedy. A shard of kcp gets the
 findings that "kcp list" has for this one file. Facts that are not in the file are not guessed. With --for
-new-machines it finds what is tied to the machines of the cluster: Nodes, volumes, Pods, tokens, addresses. An
-archive of "kcp extract" gets no findings about a restore: it is not restored.
+new-machines it finds the objects that depend on the machines of the cluster: Nodes, volumes, Pods, tokens,
+addresses. An archive of "kcp extract" is not restored and gets no findings about a restore.
 
 Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usage, 5 could not check, 130
 interrupted.`,

@@ -23,18 +23,18 @@ func fleetRunCommand() *cli.Command {
 		Description: `etcdshift fleet run calico-v3.json --index 7 -- \
     run plan.yaml {in} {result}.db --report {result}.json
 etcdshift fleet run calico-v3.json --index 7 -- report {in} {result}.html`,
-		UsageText: `Runs COMMAND on the snapshot of an index, as the pod of an indexed Job does. {in} is the
-snapshot, {result} what the names of its results begin with. Where the last result is there (that of --report, else
-the last {result} on the line) nothing is run. So an index can be run again, and by two pods at once. A snapshot that
-has another etag than in the list is refused; so is a report about another one, one whose output is lost, and one of
-a dry run where COMMAND is none. Without --dry-run an output has to begin with {result} too.
+		UsageText: `Runs COMMAND on the snapshot of an index, as the Pod of an indexed Job does. {in} is the path
+of the snapshot; {result} is the prefix of every output path. COMMAND is not run if its last result exists (the file
+of --report, or else the last {result} on the line): an index can be run again, and by two Pods at once. Refused are a
+snapshot with another etag than in the list, and a report of another snapshot, with a lost output, or from a dry run if
+COMMAND is none. Without --dry-run an output must begin with {result} too.
 
-A report of --report is left only when the outcome will not change: written, refused, or failed for what is in the
-file. After a full disk or a network that is down there is none, and the next try runs.
+The file of --report stays only if another try would have the same outcome: written, refused, or failed because of the
+snapshot. After a full disk or a network failure there is no report, and the next try runs.
 
-Exit status: 0 the results are there, also with findings or with problems that --allow let pass; 1 failed, and
-another try may help; 2 usage; 3 refused, or the snapshot is damaged, no snapshot or another one than in the list:
-another try does the same; 130 interrupted.`,
+Exit status: 0 the results exist, also with findings or problems allowed by --allow; 1 failed, another try may
+succeed; 2 usage; 3 refused, damaged, not a snapshot, or not the snapshot of the list: another try has the same outcome;
+130 interrupted.`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "index", Usage: "run on snapshot `N` of the list, from 0: in a Job, " +
 				"$(JOB_COMPLETION_INDEX)"},

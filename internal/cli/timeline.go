@@ -29,16 +29,16 @@ func timelineCommand() *cli.Command {
 		Description: `etcdshift timeline before.db -n shop --since 1h
 etcdshift timeline monday.db tuesday.db deploy,cm -l app=web --since 48211
 etcdshift timeline before.db --manager helm -o jsonl`,
-		UsageText: `Shows what was created, updated and deleted, by revision, each write once. Several snapshots of
-one cluster fill each other's gaps; a gap is a line: of the revisions before a compaction the last write of each key
-alone is kept. "gone" was deleted in a gap.
+		UsageText: `Shows creations, updates and deletions by revision, each write once. A compaction keeps only the
+last write of each key: the revisions without records are a gap, shown as one line. Several snapshots of one cluster
+fill each other's gaps. "gone" means deleted in a gap.
 
-etcd stores neither times nor users. A TIME comes from objects written nearby and is right WITHIN some seconds; -o
-json has both bounds. A MANAGER comes from managedFields: the newest entry, which a write without a change leaves as
-it was; a deletion has none.
+etcd stores neither times nor users. A TIME is estimated from objects written shortly before and after, and is right
+WITHIN some seconds; -o json has both bounds. A MANAGER is the manager of the newest entry in managedFields, which a
+write without a change does not update; a deletion has no manager.
 
 Renewals of Leases, Events and records of API servers about themselves are folded and counted; --all or their TYPE
-shows them. --since and --until leave out what is surely earlier or later.
+shows them. --since and --until omit writes that are certainly earlier or later.
 
 Exit status: 0 shown, 1 damaged, or values could not be read, 2 usage, snapshots of two clusters, or a TYPE that no
 snapshot has, 130 interrupted.`,

@@ -92,7 +92,7 @@ func fateOfClaim(d *doctor, o stored) (string, error) {
 	return fmt.Sprintf("%s; PersistentVolume %s keeps its data", held, volume.Name), nil
 }
 
-// fateOfVolume says what holds a PersistentVolume, and whether its data is deleted.
+// fateOfVolume names the claim of a terminating PersistentVolume, and the fate of the data.
 func fateOfVolume(d *doctor, o stored) (string, error) {
 	volume, err := decodeAs[corev1.PersistentVolume](o.entry)
 	if err != nil {
@@ -133,7 +133,7 @@ func checkUnclaimed(d *doctor, prefix string) error {
 		})
 }
 
-// fateOf says what a restored cluster does with a terminating object.
+// fateOf describes the action of a restored cluster on a terminating object.
 func fateOf(o stored, meta *encoding.Meta) string {
 	switch {
 	case slices.Contains(meta.Finalizers, "foregroundDeletion"):

@@ -45,8 +45,8 @@ func (r *Row) Done() bool {
 
 // Summary yields a row for each snapshot, in list order. It reads several reports concurrently, and
 // records errors of a report in its row. suffix is the end of the report's name, after the prefix
-// from [Fleet.Results]; a suffix other than ".json" is another result, of which only the existence
-// is checked, and which belongs to another file if the snapshot was replaced.
+// from [Fleet.Results]. A suffix other than ".json" names results of another kind: Summary checks
+// only that they exist and that the snapshot was not replaced.
 func (f *Fleet) Summary(ctx context.Context, suffix string) iter.Seq2[*Row, error] {
 	each := func(yield func(Row, error) bool) {
 		for i, s := range f.Snapshots {

@@ -17,8 +17,8 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// isolate prevents an API server on the store from contacting others, and reports what is not
-// checked for this reason.
+// isolate prevents an API server on the store from contacting other servers, and reports the
+// omitted checks.
 func (r *rehearsal) isolate(ctx context.Context) error {
 	relay, err := apiservers.NewRelay(ctx, r.Converters)
 	if err != nil {

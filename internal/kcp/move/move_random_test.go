@@ -154,7 +154,7 @@ func systemRecords(t testing.TB) map[string]stored {
 	})
 }
 
-// clusterNames returns eight names of logical clusters, some of which begin with others.
+// clusterNames returns eight names of logical clusters, some with another one as a prefix.
 func clusterNames(random *rand.Rand) []string {
 	names := []string{}
 	for len(names) < 8 {

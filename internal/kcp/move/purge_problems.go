@@ -205,7 +205,7 @@ func (c objections) checkUnseen(t *target) {
 	c.raiseUnseen(key, t.name, owner)
 }
 
-// checkUnreadOwners reports unreadable Workspaces, each of which may own orphans here.
+// checkUnreadOwners reports unreadable Workspaces: they may own orphans of this snapshot.
 func (c objections) checkUnreadOwners() {
 	if !c.options.Orphans || len(c.targets) == 0 {
 		return
