@@ -22,33 +22,33 @@ import (
 func diffCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "diff",
-		Usage:     "show what changed between two snapshots",
+		Usage:     "show the differences between two snapshots",
 		ArgsUsage: "OLD NEW [TYPE[/NAME]...]",
 		Description: `etcdshift diff monday.db tuesday.db
 etcdshift diff monday.db tuesday.db -n shop deployments configmap/prices
 etcdshift diff -o json before.db after.db`,
 		UsageText: `Compares the values of each key and shows, field by field, how each object differs: added,
-removed, changed, or recreated (deleted and created again: another uid). Items of lists are matched by their keys or
-names.
+removed, changed, or recreated (deleted and created again, with another uid). Items of lists are matched by their
+keys or names.
 
 Noise is folded away and counted: Events, managedFields, renewals of Leases, heartbeats of Nodes, the records of API
 servers about themselves, leases of etcd. --all shows it. Secrets are compared, and shown as redacted.
 
-Encrypted values are compared decrypted with --encryption-config, else by their bytes, which differ after each write
-of an object.
+Encrypted values are compared after decryption with --encryption-config. Without it their bytes are compared, and
+these differ after each write of an object.
 
-Exit status: 0 no difference but noise, 1 differences, 2 usage, 5 could not check or TYPE/NAME is in neither, 130
+Exit status: 0 no difference except noise, 1 differences, 2 usage, 5 could not check, or TYPE/NAME is in neither, 130
 interrupted.`,
 		Flags: readFlags("decrypt values with",
-			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "compare what is in `NAMESPACE` alone"},
+			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "compare only objects in `NAMESPACE`"},
 			allNamespacesFlag(),
-			&cli.StringFlag{Name: "cluster", Usage: "compare what is in logical cluster `NAME` of kcp alone"},
+			&cli.StringFlag{Name: "cluster", Usage: "compare only objects in logical cluster `NAME` of kcp"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"},
-				Usage: "compare what has the `LABELS` in one of the snapshots, such as app=web,tier!=db"},
-			&cli.BoolFlag{Name: "all", Usage: "show noise too"},
-			&cli.BoolFlag{Name: "summary", Usage: "print how many objects of each resource differ, and no more"},
+				Usage: "compare only objects that match `LABELS` in OLD or NEW, such as app=web,tier!=db"},
+			&cli.BoolFlag{Name: "all", Usage: "also show noise"},
+			&cli.BoolFlag{Name: "summary", Usage: "print only the number of different objects of each resource"},
 			&cli.StringFlag{Name: "encryption-config-new",
-				Usage: "decrypt NEW with the EncryptionConfiguration in `FILE`, where it is not that of OLD"},
+				Usage: "decrypt NEW with the EncryptionConfiguration in `FILE` (default: the one of OLD)"},
 			showSecretsFlag(), listFormats()),
 		Action: checking(runDiff),
 	}

@@ -23,7 +23,7 @@ import (
 func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "doctor",
-		Usage:     "find what will hurt after a restore",
+		Usage:     "find problems that will appear after a restore",
 		ArgsUsage: "SNAPSHOT",
 		Description: `etcdshift doctor before.db
 etcdshift doctor --etcd 3.5.21 --quota 4Gi --fail-on warning before.db
@@ -48,10 +48,10 @@ interrupted.`,
 func doctorFlags() []cli.Flag {
 	return []cli.Flag{
 		oneOf(&cli.StringFlag{Name: "fail-on", Value: "error",
-			Usage: "exit with status 1 where a finding is of `LEVEL` or worse: error or warning"}, "error", "warning"),
-		newCodesFlag("ignore", "leave out findings with `CODE` (repeatable)", "a finding",
+			Usage: "exit with status 1 for findings of `LEVEL` or worse: error or warning"}, "error", "warning"),
+		newCodesFlag("ignore", "omit findings with `CODE`; may be repeated", "a finding",
 			finding.Names(doctor.Codes()...)),
-		oneOf(&cli.StringFlag{Name: "for", Usage: "also find what hurts in another `PLACE`: new-machines"},
+		oneOf(&cli.StringFlag{Name: "for", Usage: "also find problems in another `PLACE`: new-machines"},
 			"new-machines"),
 		&cli.StringFlag{Name: "quota", Usage: "check for an etcd with the quota `BYTES` (--quota-backend-bytes), " +
 			"such as 8Gi"},

@@ -24,18 +24,18 @@ func explainCommand(specs []transform.Spec) *cli.Command {
 	x := explainer{explanations(specs)}
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "tell what an error message or a finding means, and what to do",
+		Usage:     "explain an error message or a finding, and its remedy",
 		ArgsUsage: "[CODE|MESSAGE...]",
 		Description: `etcdshift explain conflict undecodable
 etcdshift explain 'must appear in spec.versions'
 kubectl apply -f crd.yaml 2>&1 | etcdshift explain -
 etcdshift explain -o json \
     | jq -r '.codes[] | select(.level == "error") | .code'`,
-		UsageText: `Explains the codes of findings: what each means, what to do, what --allow does. MESSAGE is an
-error message of kubectl, an API server or etcd, as it is, or words to look for; "-" reads it from standard input.
+		UsageText: `Explains the codes of findings: their meaning, the remedy, and the effect of --allow. MESSAGE is
+an unchanged error message of kubectl, an API server or etcd, or search words; "-" reads it from standard input.
 Without arguments it lists all codes. docs/reference/codes.md lists them too.
 
-Exit status: 0 done, 1 failed, 2 usage, such as a code that does not exist.`,
+Exit status: 0 done, 1 failed, 2 usage, such as an unknown code.`,
 		Flags:  []cli.Flag{textOrJSON()},
 		Action: taking(x.run),
 	}

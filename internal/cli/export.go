@@ -15,35 +15,35 @@ import (
 func exportCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "export",
-		Usage:     "print a namespace, or some objects, ready to apply",
+		Usage:     "print a namespace or single objects for \"kubectl apply\"",
 		ArgsUsage: "SNAPSHOT [TYPE[/NAME]...]",
 		Description: `etcdshift export before.db -n shop --show-secrets > shop.yaml
 etcdshift export before.db -n shop --crds | kubectl apply -f -
 etcdshift export before.db -n shop -l app=web
 etcdshift export before.db -n shop cm/prices deploy/web | kubectl apply -f -`,
 		UsageText: `Prints YAML for "kubectl apply -f": the Namespace, the CustomResourceDefinitions of its custom
-resources, then all its objects, each after those it depends on. Fields that a server fills in are removed. With
-TYPE/NAME alone, or with -l, it prints these objects and no other.
+resources, then all its objects, each after its dependencies. Fields filled in by a server are removed. With only
+TYPE/NAME, or with -l, it prints only these objects.
 
-Left out, and counted on stderr, is what the cluster makes again (objects with a controller, Endpoints of Services,
-kube-root-ca.crt, default RBAC), finished Jobs and Pods, Events, Leases, and tokens of ServiceAccounts; --all exports
-them too. Objects with a credential need --show-secrets. StorageClasses, PersistentVolumes, PriorityClasses,
-ClusterRoles and other cluster-scoped objects that the namespace needs are named on stderr; --needed exports them
-too.
+Omitted, and counted on stderr, are objects that the cluster creates again (objects with a controller, Endpoints of
+Services, kube-root-ca.crt, default RBAC), finished Jobs and Pods, Events, Leases, and tokens of ServiceAccounts;
+--all exports them too. Objects with a credential need --show-secrets. StorageClasses, PersistentVolumes,
+PriorityClasses, ClusterRoles and other cluster-scoped objects used by the namespace are listed on stderr; --needed
+exports them too.
 
 kubectl looks up all types before it applies anything: with custom resources, apply the output of --crds first.
 
-Exit status: 0 exported, 1 something was not found or could not be read, 2 usage or a TYPE that the snapshot lacks, 3
-not exported without --show-secrets, 130 interrupted.`,
+Exit status: 0 exported, 1 an object was not found or could not be read, 2 usage, or the snapshot lacks a TYPE, 3 not
+exported without --show-secrets, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "export namespace `NS`"},
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "export all namespaces"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"},
-				Usage: "export the objects alone whose labels fit `SELECTOR`"},
+				Usage: "export only objects with labels that match `SELECTOR`"},
 			&cli.StringFlag{Name: "cluster", Usage: "look in logical cluster `NAME` of kcp"},
-			&cli.BoolFlag{Name: "crds", Usage: "export the CustomResourceDefinitions alone"},
-			&cli.BoolFlag{Name: "needed", Usage: "export the cluster-scoped objects too that the namespace needs"},
-			&cli.BoolFlag{Name: "all", Usage: "leave nothing out"},
+			&cli.BoolFlag{Name: "crds", Usage: "export only the CustomResourceDefinitions"},
+			&cli.BoolFlag{Name: "needed", Usage: "also export cluster-scoped objects used by the namespace"},
+			&cli.BoolFlag{Name: "all", Usage: "omit nothing"},
 			atFlag("export"), showSecretsFlag()),
 		Action: taking(runExport),
 	}

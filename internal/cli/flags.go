@@ -30,8 +30,8 @@ func readFlags(decrypts string, own ...cli.Flag) []cli.Flag {
 // whole file.
 func prefixFlag(does string) cli.Flag {
 	return &cli.StringSliceFlag{Name: "prefix",
-		Usage: does + " under storage prefix `P`, such as /registry, and no other; may be repeated (default: all " +
-			"that are found)"}
+		Usage: does + " only under storage prefix `P`, such as /registry; may be repeated (default: all prefixes " +
+			"found)"}
 }
 
 // readPrefixes reads --prefix like kube-apiserver its --etcd-prefix.
@@ -88,7 +88,7 @@ func maxExpandFlag() cli.Flag {
 		return nil
 	}
 	return &cli.StringFlag{Name: "max-expand", Action: check,
-		Usage: fmt.Sprintf("expand a compressed snapshot to no more than `SIZE`, such as 20GiB (default: %dGiB)",
+		Usage: fmt.Sprintf("expand a compressed snapshot to at most `SIZE`, such as 20GiB (default: %dGiB)",
 			snapshot.DefaultMaxExpand>>30)}
 }
 
@@ -127,16 +127,16 @@ func parseSize(text string) (int64, error) {
 }
 
 func atFlag(does string) cli.Flag {
-	return &cli.StringFlag{Name: "at", Usage: does + " the state at `REVISION`, or at a time: " + timeForms}
+	return &cli.StringFlag{Name: "at", Usage: does + " the state at `REVISION` or at a time: " + timeForms}
 }
 
 func quietFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing on stderr but errors"}
+	return &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print only errors on stderr"}
 }
 
 func showSecretsFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "show-secrets",
-		Usage: "print Secrets and other credentials as they are; without it they are \"<redacted 32 bytes>\""}
+		Usage: "print Secrets and other credentials in plain text, not as \"<redacted 32 bytes>\""}
 }
 
 // outputFlag returns -o with formats, each with an optional remark; the first is the default.

@@ -29,48 +29,48 @@ func getCommand() *cli.Command {
 		Description: `etcdshift get before.db pods -A -o wide
 etcdshift get before.db deploy/web -n shop -o yaml
 etcdshift get before.db certificates.cert-manager.io -A --stored`,
-		UsageText: `TYPE is what kubectl takes: a plural, singular or short name, a kind, with or without the group,
-a category such as "all", or several with commas between; "*" is every type. Custom types and their columns come from
-the CustomResourceDefinitions in the snapshot.
+		UsageText: `TYPE is a type as in kubectl: a plural, singular or short name, or a kind, with or without the
+group; a category such as "all"; or several with commas between; "*" is every type. Custom types and their columns
+come from the CustomResourceDefinitions in the snapshot.
 
-Objects are shown at the version they are stored at, without defaults that a server would add. Ages are relative to
-the newest time in the snapshot, or to --age-from. "etcdshift export" prints objects that can be applied.
+Objects are shown at their stored version, without the defaults of a server. Ages are relative to the newest time in
+the snapshot, or to --age-from. "etcdshift export" prints objects for "kubectl apply".
 
-Exit status: 0 shown, 1 something was not found or could not be read, 2 usage or a TYPE that the snapshot lacks, 3
-not printed without --show-secrets, 130 interrupted.`,
+Exit status: 0 shown, 1 an object was not found or could not be read, 2 usage, or the snapshot lacks the TYPE, 3 not
+printed without --show-secrets, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"},
 				Usage: "look in namespace `NS` (default: default)"},
 			allNamespacesFlag(),
 			&cli.StringFlag{Name: "cluster", Usage: "look in logical cluster `NAME` of kcp (default: all)"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"},
-				Usage: "show objects whose labels fit `SELECTOR`"},
+				Usage: "show objects with labels that match `SELECTOR`"},
 			&cli.StringFlag{Name: "field-selector",
-				Usage: "show objects whose fields fit `SELECTOR`, such as status.phase!=Running"},
+				Usage: "show objects with fields that match `SELECTOR`, such as status.phase!=Running"},
 			&cli.StringFlag{Name: "where",
-				Usage: "show objects for which `CEL` is true, redacted values aside, such as " +
-					"'object.spec.replicas == 0'"},
-			&cli.StringFlag{Name: "sort-by", Usage: "sort by the field that `JSONPATH` names, such as " +
+				Usage: "show objects for which the expression `CEL` is true, such as " +
+					"'object.spec.replicas == 0'; it reads redacted values"},
+			&cli.StringFlag{Name: "sort-by", Usage: "sort by the field at `JSONPATH`, such as " +
 				".metadata.creationTimestamp"},
 			&choiceFlag{words: getFormats(), StringFlag: &cli.StringFlag{
 				Name: "output", Aliases: []string{"o"}, Value: "table",
 				Usage: "print `FORMAT`: " + strings.Join(getFormats(), ", ")}},
-			&cli.StringFlag{Name: "template", Usage: "the `TEMPLATE` of -o go-template, jsonpath and their like"},
-			&cli.BoolFlag{Name: "no-headers", Usage: "print tables without their first line"},
+			&cli.StringFlag{Name: "template", Usage: "use `TEMPLATE` with -o go-template, jsonpath and similar formats"},
+			&cli.BoolFlag{Name: "no-headers", Usage: "print tables without headers"},
 			&cli.StringSliceFlag{Name: "label-columns", Aliases: []string{"L"},
 				Usage: "print the labels `KEY,...` as columns of tables"},
-			&cli.BoolFlag{Name: "show-kind", Usage: "print the kind before names in tables"},
+			&cli.BoolFlag{Name: "show-kind", Usage: "print the kind in front of names in tables"},
 			&cli.BoolFlag{Name: "show-labels", Usage: "print labels as the last column of tables"},
 			&cli.BoolFlag{Name: "show-managed-fields", Usage: "print managedFields in JSON and YAML"},
-			&cli.BoolFlag{Name: "ignore-not-found", Usage: "a NAME that is not there is no error"},
+			&cli.BoolFlag{Name: "ignore-not-found", Usage: "do not fail if a NAME is missing"},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"},
-				Usage: "show what there is and end: a snapshot does not change"},
+				Usage: "show the objects and exit: a snapshot does not change"},
 			&cli.StringFlag{Name: "age-from", Usage: "count ages from `TIME` (RFC 3339, or a date), or now (default: " +
 				"the newest time in the snapshot)"},
 			&cli.BoolFlag{Name: "stored", Usage: "add the columns STORED-VERSION, REV, SIZE (bytes) and ENCRYPTION"},
-			&cli.Int64Flag{Name: "revision", Usage: "show the state at revision `N`, where the snapshot still has it"},
+			&cli.Int64Flag{Name: "revision", Usage: "show the state at revision `N`, if the snapshot still has it"},
 			atFlag("show"),
-			&cli.BoolFlag{Name: "deleted", Usage: "show what was deleted since the last compaction, as it was before"},
+			&cli.BoolFlag{Name: "deleted", Usage: "show objects deleted since the last compaction, in their last state"},
 			showSecretsFlag()),
 		Action: taking(runGet),
 	}

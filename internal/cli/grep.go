@@ -17,32 +17,31 @@ import (
 func grepCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "grep",
-		Usage:     "find the objects that mention a text, and the field",
+		Usage:     "find objects and fields that contain a text",
 		ArgsUsage: "SNAPSHOT TEXT [TYPE[/NAME]...]",
 		Description: `etcdshift grep before.db registry.old.example.com
 etcdshift grep before.db -i license cm,secrets -n shop --show-secrets
 etcdshift grep before.db -E '10\.0\.(1|2)\.[0-9]+' nodes,services -o jsonl`,
 		UsageText: `Searches the names and the values of all fields of all objects, as "get -o json" shows them,
-without managedFields. Numbers match as JSON writes them; data of Secrets and binaryData of ConfigMaps are decoded.
-Of a value with several lines the first one that has the text is shown. Objects of kinds that this build does not
-know are searched as bytes, and so are keys in no layout with their values. Of a value that cannot be read, the name
-is searched.
+without managedFields. Numbers match their JSON form; data of Secrets and binaryData of ConfigMaps are decoded. For a
+value with several lines, the first matching line is shown. Objects of kinds unknown to this build are searched as
+bytes, and so are keys in no layout and their values. If a value cannot be read, only its name is searched.
 
-Redacted values are not searched, or a search would guess them; the objects that have any are counted. --show-secrets
-searches them too.
+Redacted values are not searched, because a search could guess them; objects with redacted values are counted.
+--show-secrets searches them too.
 
-Exit status: 0 found, 1 not found, or a value could not be read, 2 usage or a TYPE that the snapshot lacks, 130
+Exit status: 0 found, 1 not found, or a value could not be read, 2 usage, or the snapshot lacks a TYPE, 130
 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"},
-				Usage: "search in `NAMESPACE`, and objects without one if their TYPE is named (default: all)"},
+				Usage: "search in `NAMESPACE`, and in cluster-scoped objects of a given TYPE (default: all)"},
 			allNamespacesFlag(),
 			&cli.StringFlag{Name: "cluster", Usage: "search in logical cluster `NAME` of kcp (default: all)"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"},
-				Usage: "search objects whose labels fit `SELECTOR`"},
-			&cli.BoolFlag{Name: "ignore-case", Aliases: []string{"i"}, Usage: "upper and lower case are the same"},
-			&cli.BoolFlag{Name: "regexp", Aliases: []string{"E"}, Usage: "TEXT is a regular expression (RE2)"},
-			&cli.Int64Flag{Name: "revision", Usage: "search the state at revision `N`, where the snapshot " +
+				Usage: "search objects with labels that match `SELECTOR`"},
+			&cli.BoolFlag{Name: "ignore-case", Aliases: []string{"i"}, Usage: "ignore the difference between upper and lower case"},
+			&cli.BoolFlag{Name: "regexp", Aliases: []string{"E"}, Usage: "read TEXT as a regular expression (RE2)"},
+			&cli.Int64Flag{Name: "revision", Usage: "search the state at revision `N`, if the snapshot " +
 				"still has it"},
 			atFlag("search"),
 			showSecretsFlag(), outputFlag("text", "name (TYPE and name of each object)", "json (one document)",

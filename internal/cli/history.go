@@ -21,28 +21,28 @@ import (
 func historyCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "history",
-		Usage:     "show the revisions of an object, deletions too",
+		Usage:     "show the revisions of an object, including deletions",
 		ArgsUsage: "SNAPSHOT... KEY|TYPE/NAME|TYPE NAME",
 		Description: `etcdshift history before.db deployment web -n shop
 etcdshift history monday.db tuesday.db configmap/prices -o jsonl`,
 		UsageText: `Shows the history of one key: created, updated, deleted, recreated; the changes of each revision,
 field by field; the writers, from managedFields; and the approximate time, from Leases, Events and other objects
-written nearby.
+written shortly before and after.
 
 A snapshot keeps the writes since the last compaction, often a few minutes, and one older record of each key. Several
-snapshots of one cluster, in any order, give one history, which names the revisions that none of them keeps. --at
-shows the record that held at a time, as far as the files tell times.
+snapshots of one cluster, in any order, are merged into one history, which lists the missing revisions. --at shows
+the record that was current at a revision, or at a time if the snapshots allow an estimate.
 
-Exit status: 0 shown, 1 not found, unreadable or damaged, 2 usage or a TYPE that no snapshot has, 130 interrupted.`,
+Exit status: 0 shown, 1 not found, unreadable or damaged, 2 usage, or no snapshot has the TYPE, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"},
-				Usage: "the object is in `NAMESPACE`; needed where several have one of that name"},
+				Usage: "look in `NAMESPACE`; required if several namespaces have an object of this name"},
 			allNamespacesFlag(),
-			&cli.StringFlag{Name: "cluster", Usage: "the object is in logical cluster `NAME` of kcp; needed where " +
-				"several have one of that name"},
-			&cli.StringFlag{Name: "at", Usage: "show only the record that held at `REVISION`, or at a time: " +
+			&cli.StringFlag{Name: "cluster", Usage: "look in logical cluster `NAME` of kcp; required if several have an " +
+				"object of this name"},
+			&cli.StringFlag{Name: "at", Usage: "show only the record that was current at `REVISION` or at a time: " +
 				timeForms},
-			&cli.BoolFlag{Name: "all", Usage: "show changes that are noise too: managedFields, renewals, heartbeats"},
+			&cli.BoolFlag{Name: "all", Usage: "also show noise: managedFields, renewals, heartbeats"},
 			showSecretsFlag(), listFormats()),
 		Action: func(c *cli.Context) error {
 			args, err := arguments(c, "SNAPSHOT...", "KEY|TYPE/NAME")

@@ -28,17 +28,17 @@ etcdshift keys --raw before.db /registry/pods/default/web > pod.bin`,
 write. Each key is parsed by the layout below its storage prefix: Kubernetes, OpenShift, a shard of kcp or its cache
 server. Keys in no layout have a "?" for the resource.
 
-With --raw, PREFIX is one whole key, and its value is written, decrypted with --encryption-config. The value of a
-Secret, or one with another credential, needs --show-secrets.
+With --raw, PREFIX is a whole key; its value is written, decrypted with --encryption-config. Secrets and other values
+with a credential need --show-secrets.
 
 Exit status: 0 read, 1 unreadable or damaged, 2 usage, 3 the value needs --show-secrets, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			outputFlag("table", "wide", "json", "jsonl (one key a line)", "name"),
-			&cli.BoolFlag{Name: "history", Usage: "list every record that the file still holds: superseded ones and " +
-				"deletions too"},
+			&cli.BoolFlag{Name: "history", Usage: "list every record in the file, including superseded records and " +
+				"deletions"},
 			&cli.BoolFlag{Name: "raw", Usage: "write the value of one key"},
-			&cli.BoolFlag{Name: "stored", Usage: "with --raw: the value as it is stored, encrypted or not"},
-			&cli.BoolFlag{Name: "show-secrets", Usage: "with --raw: also a value that holds a credential"}),
+			&cli.BoolFlag{Name: "stored", Usage: "with --raw: write the stored bytes, encrypted or not"},
+			&cli.BoolFlag{Name: "show-secrets", Usage: "with --raw: also write a value with a credential"}),
 		Action: taking(runKeys),
 	}
 }

@@ -28,12 +28,12 @@ etcdshift kubectl before.db describe deploy web -n shop
 etcdshift kubectl --show-secrets before.db get secret tls -n shop -o yaml
 etcdshift kubectl before.db explain certificates.spec`,
 		UsageText: `Runs kubectl on the read-only API server of "serve", in this process: no port is opened, no
-kubeconfig read. COMMAND is get, describe, explain, events, api-resources, api-versions, "auth can-i", "auth whoami"
-or "rollout history", with the flags of kubectl; "etcdshift kubectl SNAPSHOT COMMAND --help" shows them. The flags
-below stand before SNAPSHOT.
+kubeconfig is read. COMMAND is get, describe, explain, events, api-resources, api-versions, "auth can-i", "auth
+whoami" or "rollout history", with the flags of kubectl; "etcdshift kubectl SNAPSHOT COMMAND --help" shows them. The
+flags below stand before SNAPSHOT.
 
-What changes objects, or needs running containers, is refused; so are flags that choose a cluster. A snapshot does
-not change: --watch shows what there is and ends. Ages count from now.
+Refused are commands that change objects or need running containers, and flags that choose a cluster. A snapshot does
+not change: --watch shows the objects and exits. Ages are relative to the current time.
 
 Exit status: 0 done, 1 kubectl failed (an object was not found, or the answer of can-i is no), 2 usage or refused,
 130 interrupted.`,

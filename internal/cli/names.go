@@ -57,7 +57,7 @@ func selectionOf(c *cli.Context) inspect.Selection {
 // allNamespacesFlag returns -A for commands that search all namespaces by default.
 func allNamespacesFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"},
-		Usage: "look in all namespaces, whatever --namespace says"}
+		Usage: "look in all namespaces; overrides --namespace"}
 }
 
 // finder finds the types of a snapshot.

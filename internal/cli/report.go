@@ -23,24 +23,24 @@ import (
 func reportCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "report",
-		Usage:     "write an HTML report about a snapshot, to show and to sign",
+		Usage:     "write an HTML report about a snapshot",
 		ArgsUsage: "SNAPSHOT [OUT.html]",
 		Description: `etcdshift report before.db before.html
 etcdshift report after.db change.html \
     --before before.db --migration report.json`,
 		UsageText: `Writes one page: identity and digests, the verdicts of verify and doctor, stored versions, sizes,
 objects over time, the largest and most often written objects, history and leases, and a place for signatures.
---before adds what changed since OLD, --migration what a migration did. OUT.html needs no network and no script, and
-prints well. Secrets are redacted.
+--before adds the changes since OLD, --migration the changes of a migration. OUT.html needs no network and no script,
+and prints well. Secrets are redacted.
 
-Long lists are cut; the page says by how much, and which command prints the whole. -o json prints what the page is
-made of, and needs no OUT. OUT has mode 0600, appears complete and replaces no file.
+Long lists are cut; the page shows the number of missing lines and the command that prints all of them. -o json
+prints the data of the page, and needs no OUT. OUT has mode 0600, appears complete and replaces no file.
 
 Exit status: 0 written, 1 written, with damage, findings of the level of --fail-on or worse, or a REPORT about other
 files, 2 usage, 5 could not read or write, 130 interrupted. Differences to OLD do not count.`,
 		Flags: readFlags("decrypt values with", append(doctorFlags(),
 			&cli.StringFlag{Name: "before", Usage: "add the differences to the older snapshot `OLD`"},
-			&cli.StringFlag{Name: "migration", Usage: "add the JSON `REPORT` of a migration, as --report writes it"},
+			&cli.StringFlag{Name: "migration", Usage: "add the JSON `REPORT` of a migration (the file of --report)"},
 			oneOf(&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print `FORMAT` too: json"},
 				"json"))...),
 		Action: checking(runReport),

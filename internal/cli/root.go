@@ -137,8 +137,8 @@ func program(commands []*cli.Command) *cli.Command {
 		Description: `etcdshift status before.db
 etcdshift migrate calico-v3 before.db after.db
 etcdshift verify after.db`,
-		UsageText: `Flags stand anywhere after the name of a command. "etcdshift COMMAND --help" shows an example of
-each, and "etcdshift help PAGE.md" prints a runbook; "etcdshift help pages" lists them.
+		UsageText: `Flags stand anywhere after the name of a command. "etcdshift COMMAND --help" shows examples and
+flags; "etcdshift help PAGE.md" prints a runbook; "etcdshift help pages" lists all runbooks.
 
 SNAPSHOT, IN, OUT and the FILE of --report may be s3://BUCKET/KEY, with the settings of the AWS tools:
 docs/guides/object-storage.md.`,

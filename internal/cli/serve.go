@@ -30,24 +30,24 @@ func serveCommand() *cli.Command {
 		Description: `etcdshift serve before.db
 etcdshift serve --kubeconfig kubeconfig before.db after.db
 kubectl --kubeconfig kubeconfig --context after get pods -A`,
-		UsageText: `Answers as a Kubernetes API server for the objects in SNAPSHOT, until it is interrupted. Several
-snapshots have a context each, named after the file. It listens on this machine alone, with TLS and a random token;
-both are in the kubeconfig, which is removed at the end.
+		UsageText: `Answers as a Kubernetes API server for the objects in SNAPSHOT, until it is interrupted. Each of
+several snapshots has a context, named after the file. The server listens only on this machine, with TLS and a random
+token; the kubeconfig contains both and is removed at the end.
 
-Built-in kinds are served at the versions they are stored at, custom resources as their CustomResourceDefinitions
-say, conversion by webhooks aside. Nothing can be changed: writes are refused with status 405, and so are logs and
-exec. A watch yields the objects and then nothing. Secrets are redacted, in the base64 that clients expect; "helm
-list" needs --show-secrets.
+Built-in kinds are served at their stored version, custom resources at the served versions of their
+CustomResourceDefinition, without conversion by webhooks. Nothing can be changed: writes are refused with status 405,
+and so are logs and exec. A watch returns the objects and no changes. Secrets are redacted, and still base64 as
+clients expect; "helm list" needs --show-secrets.
 
---at serves an earlier state, where the snapshot still has it: API servers compact every few minutes.
+--at serves an earlier state, if the snapshot still has it: API servers compact every few minutes.
 
 Exit status: 1 could not serve, 2 usage, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
-			&cli.StringFlag{Name: "kubeconfig", Usage: "write a kubeconfig to `FILE`, which must not exist (default: " +
-				"in a temporary folder)"},
+			&cli.StringFlag{Name: "kubeconfig", Usage: "write a kubeconfig to the new file `FILE` (default: in a " +
+				"temporary folder)"},
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:0",
-				Usage: "listen on `ADDRESS`; each further snapshot has the next port"},
-			&cli.StringFlag{Name: "unix", Usage: "listen on the Unix socket `PATH` for this user alone, without " +
+				Usage: "listen on `ADDRESS`; each additional snapshot has the next port"},
+			&cli.StringFlag{Name: "unix", Usage: "listen on the Unix socket `PATH`, only for this user, without " +
 				"TLS and token"},
 			atFlag("serve"),
 			showSecretsFlag()),

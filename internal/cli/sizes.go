@@ -21,17 +21,16 @@ func sizesCommand() *cli.Command {
 		Description: `etcdshift sizes before.db
 etcdshift sizes --by field before.db
 etcdshift sizes --top 50 -o json before.db`,
-		UsageText: `Says what fills the file: live values against history (what was written over or deleted) against
-free pages, and the live values by resource, namespace, kind of the owner, and field. LIVE and HISTORY are the bytes
-of records, with keys. Each list has the most LIVE bytes first, then the most HISTORY, then the names in order.
+		UsageText: `Shows the space of live values, of history (overwritten and deleted values) and of free pages,
+and the live values by resource, namespace, kind of the owner, and field. LIVE and HISTORY are the bytes of records,
+with keys. Each list is sorted by LIVE, then by HISTORY, both largest first, then by name.
 
-For "mvcc: database space exceeded" it estimates, within about 2%, what a compaction and a defragmentation would
-save. A snapshot is as large as the database it was saved from, free pages included, and so is a member that is
-restored from it.
+For "mvcc: database space exceeded" it estimates, within about 2%, the space that a compaction and a defragmentation
+would save. A snapshot has the size of its database, including free pages, and so has a member restored from it.
 
-Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 130 interrupted.`,
+Exit status: 0 read, 1 unreadable or damaged, 2 usage, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
-			oneOf(&cli.StringFlag{Name: "by", Usage: "list all by `WHAT`: resource, namespace, owner or field " +
+			oneOf(&cli.StringFlag{Name: "by", Usage: "list all by `DIMENSION`: resource, namespace, owner or field " +
 				"(default: the largest of each)"},
 				"resource", "namespace", "owner", "field"),
 			&cli.IntFlag{Name: "top", Value: 10, Usage: "list the `N` largest"},

@@ -26,13 +26,13 @@ func statusCommand() *cli.Command {
 		Description: `etcdshift status before.db
 etcdshift status -o json before.db`,
 		UsageText: `Reads a file of "etcdctl snapshot save" or a raw member/snap/db, also compressed with gzip, zstd
-or zip, checks its digest and structure and prints a summary. "sha256" is the sum of sha256sum, "hash" of "etcdutl
+or zip, checks its digest and structure and prints a summary. "sha256" is the value of sha256sum, "hash" of "etcdutl
 snapshot status", "hashkv" of "etcdctl endpoint hashkv". They differ between two saves of the same objects; "content"
-does not: it covers live keys and values only.
+does not: it covers only live keys and values.
 
-What needs attention comes first, such as objects that break once their version is removed from a
-CustomResourceDefinition, or that are broken already. The table shows the versions at which objects are really
-stored, regardless of the API and status.storedVersions.
+Warnings come first, such as objects that break when their version is removed from a CustomResourceDefinition, or
+that are broken already. The table shows the versions of the stored bytes, regardless of the API and
+status.storedVersions.
 
 Exit status: 0 read, 1 unreadable or damaged, 2 usage, 130 interrupted.`,
 		Flags:  readFlags("decrypt values with", textOrJSON()),

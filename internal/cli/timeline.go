@@ -24,7 +24,7 @@ import (
 func timelineCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "timeline",
-		Usage:     "show what happened, in order, to all objects",
+		Usage:     "show the changes of all objects, in order",
 		ArgsUsage: "SNAPSHOT... [TYPE[/NAME]...]",
 		Description: `etcdshift timeline before.db -n shop --since 1h
 etcdshift timeline monday.db tuesday.db deploy,cm -l app=web --since 48211
@@ -48,10 +48,10 @@ snapshot has, 130 interrupted.`,
 			allNamespacesFlag(),
 			&cli.StringFlag{Name: "cluster", Usage: "show objects in logical cluster `NAME` of kcp (default: all)"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"},
-				Usage: "show objects whose labels fit `SELECTOR` at their last write"},
-			&cli.StringFlag{Name: "manager", Usage: "show writes whose newest manager is `NAME`"},
-			&cli.StringFlag{Name: "since", Usage: "begin at `REVISION`, or at a time: " + timeForms},
-			&cli.StringFlag{Name: "until", Usage: "end with `REVISION`, or at a time: " + timeForms},
+				Usage: "show objects with labels that match `SELECTOR` at their last write"},
+			&cli.StringFlag{Name: "manager", Usage: "show writes with the newest manager `NAME`"},
+			&cli.StringFlag{Name: "since", Usage: "begin at `REVISION` or at a time: " + timeForms},
+			&cli.StringFlag{Name: "until", Usage: "end with `REVISION` or at a time: " + timeForms},
 			&cli.BoolFlag{Name: "all", Usage: "fold nothing"},
 			listFormats()),
 		Action: taking(runTimeline),

@@ -14,11 +14,11 @@ import (
 func versionCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "version",
-		Usage: "print the release, and what it is built with",
+		Usage: "print the release and the versions of its libraries",
 		Description: `etcdshift version
 etcdshift version -o json | jq -r .commit`,
-		UsageText: `Says the tag, the commit and its time, and the versions of Go, Kubernetes and etcd whose code is
-in this program: kinds and fields that a newer Kubernetes has are named as unknown.
+		UsageText: `Shows the tag, the commit and its time, and the versions of the Go, Kubernetes and etcd code in
+this program: kinds and fields of a newer Kubernetes are reported as unknown.
 
 Exit status: 0 done, 1 failed, 2 usage.`,
 		Flags: []cli.Flag{textOrJSON()},
