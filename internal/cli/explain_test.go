@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,13 +18,8 @@ import (
 
 // TestCodesPage: docs/reference/codes.md has the texts of all codes. -update writes the page.
 func TestCodesPage(t *testing.T) {
-	page, text := filepath.Join("..", "..", "docs", "reference", "codes.md"), codesPage(explanations(migrations.All()))
-	if *update {
-		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
-	}
-	stored, err := os.ReadFile(page)
-	require.NoError(t, err)
-	require.Equal(t, string(stored), text, "go test ./internal/cli -run TestCodesPage -update")
+	page := filepath.Join("..", "..", "docs", "reference", "codes.md")
+	generated(t, page, codesPage(explanations(migrations.All())))
 }
 
 const codesHead = `# Codes of findings

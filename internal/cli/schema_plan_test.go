@@ -101,15 +101,9 @@ func flagSchema(f transform.Flag) object {
 // TestSchemasPlan: docs/reference/schema/plan.json is derived from the commands. The schema accepts
 // exactly the plans that the program accepts.
 func TestSchemasPlan(t *testing.T) {
-	path := filepath.Join(schemaFolder(), "plan.json")
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(planSchema()), 0o644))
-	}
-	stored, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(stored), planSchema(), "go test ./internal/cli -run TestSchemasPlan -update")
+	generated(t, filepath.Join(schemaFolder(), "plan.json"), planSchema())
 	var schema spec.Schema
-	require.NoError(t, json.Unmarshal(stored, &schema))
+	require.NoError(t, json.Unmarshal([]byte(planSchema()), &schema))
 	valid := func(text string) bool {
 		var value any
 		require.NoError(t, yaml.Unmarshal([]byte(text), &value), text)

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,14 +95,18 @@ type tortureLaw struct {
 	written  []int // the statuses with an OUT
 }
 
+// tortureShow is the law of commands that are not in tortureLaws.
+func tortureShow() tortureLaw { return tortureLaw{statuses: []int{0, 1}} }
+
+// tortureLaws has the laws of the commands in tortureLines.
 func tortureLaws() map[string]tortureLaw {
-	show := tortureLaw{statuses: []int{0, 1}}
+	show := tortureShow()
 	named := tortureLaw{statuses: []int{0, 1, 2, 3}} // 2 is a TYPE missing in the file
 	find := tortureLaw{statuses: []int{0, 1, 5}}
 	change := tortureLaw{[]int{0, 1, 3, 4}, []int{0, 4}}
 	chosen := tortureLaw{[]int{0, 1, 2, 3, 4}, []int{0, 4}}
 	return map[string]tortureLaw{
-		"status": show, "sizes": show, "timeline": named, "kubectl": named, "kcp list": show, "__complete": show,
+		"timeline": named, "kubectl": named, "kcp list": show, "__complete": show,
 		"keys": named, "get": named, "grep": named, "history": named, "export": named,
 		"serve":  {statuses: []int{1, 2, 130}},
 		"verify": find, "doctor": find, "diff": {statuses: []int{0, 1, 2, 5}}, "policy check": find, "kcp verify": find,
@@ -112,18 +118,26 @@ func tortureLaws() map[string]tortureLaw {
 	}
 }
 
+// tortureLawOf returns the law of a command line, and the name of its command.
+func tortureLawOf(args []string) (name string, law tortureLaw) {
+	for _, name := range []string{strings.Join(args[:min(2, len(args))], " "), args[0]} {
+		if law, known := tortureLaws()[name]; known {
+			return name, law
+		}
+	}
+	return args[0], tortureShow()
+}
+
 // tortureLines returns the command lines to run on a damaged copy: all commands with a file
 // argument, but only one of those that start a server. The number of the copy selects it, and the
-// formats.
+// formats. A command that needs only a snapshot, and is not in tortureLaws, has no line here.
 func tortureLines(b tortureBase, number int) (lines [][]string) {
 	turn := func(words ...string) string { return words[number/3%len(words)] }
 	other := "../fix/" + b.name + ".db"
 	text := strings.NewReplacer("IN", "in.db", "OUT", "out", "OTHER", other, "KIND", b.kind, "OBJECT", b.object, "NS",
-		b.namespace, "KEY", b.key, "CLUSTER", b.cluster).Replace(strings.Join([]string{
-		"status IN" + turn("", " -o json"),
+		b.namespace, "KEY", b.key, "CLUSTER", b.cluster).Replace(strings.Join(slices.Concat([]string{
 		"verify IN" + turn("", " -o json"),
 		"doctor IN" + turn("", " -o json", " -o sarif", " -o junit", " --for new-machines"),
-		"sizes IN" + turn("", " -o json"),
 		turn("verify IN --key ../fix/backup.pub --signature ../fix/"+b.name+".minisig",
 			"sign IN --key ../fix/backup.key --signature OUT.minisig"),
 		"keys IN" + turn("", " -o jsonl", " --history", " -o json"),
@@ -160,7 +174,7 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"compact IN OUT" + turn("", " --keep-revisions 5"),
 		"run ../fix/plan.yaml IN OUT" + turn("", " --dry-run --diff"),
 		"__complete get IN KIND",
-	}, "\n"))
+	}, plainLines("SNAPSHOT", slices.Collect(maps.Keys(tortureLaws())), turn("IN", "IN -o json"))), "\n"))
 	if number%100 == 7 { // with a real etcd
 		text += "\nrehearse in.db"
 	}
@@ -182,4 +196,20 @@ func withFlags(words, flags []string) []string {
 		n = 2
 	}
 	return append(append(append([]string{}, words[:n]...), flags...), words[n:]...)
+}
+
+// TestLinesTorture: each command that opens a snapshot has a line for some damaged copy, and no law
+// belongs to another command.
+func TestLinesTorture(t *testing.T) {
+	var lines []string
+	for number := range 100 {
+		for _, words := range tortureLines(tortureBases()[0], number) {
+			lines = append(lines, strings.Join(words, " "))
+		}
+	}
+	lacking(t, "torture_lines_test.go: add a line of %s to tortureLines, and its statuses to tortureLaws", lines, nil,
+		opensSnapshot)
+	for name := range tortureLaws() {
+		require.True(t, hasLine(lines, name), "tortureLaws: no line of %s in tortureLines", name)
+	}
 }

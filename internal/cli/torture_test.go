@@ -146,19 +146,13 @@ var (
 
 // check returns the promises broken by a line, and removes its output.
 func (c *campaign) check(t testing.TB, w *torturer, b tortureBase, o tortured) (wrong []string) {
-	path := strings.Join(o.Args[:min(2, len(o.Args))], " ")
-	law, known := tortureLaws()[path]
-	if !known {
-		path = o.Args[0]
-		law, known = tortureLaws()[path]
-		require.True(t, known, path)
-	}
+	path, law := tortureLawOf(o.Args)
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	switch {
 	case o.Died != "":
 		return append(wrong, o.Died)
 	case !slices.Contains(law.statuses, o.Status):
-		say("status %d is none of %v: %s", o.Status, law.statuses, o.Stderr)
+		say("status %d is none of %v in tortureLaws: %s", o.Status, law.statuses, o.Stderr)
 	}
 	if trace := tortureTraces.FindString(o.Stderr); trace != "" {
 		say("stderr has %q", trace)
