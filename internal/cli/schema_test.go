@@ -227,8 +227,8 @@ func lineOf(args []string, line map[string]any) (document, list string) {
 	return "", ""
 }
 
-// TestDocuments: every kind of document printed for the recorded snapshots obeys its schema. Reading
-// commands that need more than a snapshot have a line here.
+// TestDocuments: every kind of document printed for the recorded snapshots obeys its schema.
+// Reading commands that need more than a snapshot have a line here.
 func TestDocuments(t *testing.T) {
 	all, err := storedSchemas(schemaFolder())
 	require.NoError(t, err)
