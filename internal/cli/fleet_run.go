@@ -83,7 +83,7 @@ func execute(c *cli.Context, words []string) error {
 	app.Reader, app.Writer, app.ErrWriter = c.App.Reader, c.App.Writer, c.App.ErrWriter
 	args, err := arrange(app, append([]string{programName}, words...))
 	if err == nil {
-		err = app.RunContext(c.Context, args)
+		err = runApp(c.Context, app, args)
 	}
 	return err
 }

@@ -87,7 +87,7 @@ func runCommands(
 	}
 	args, err := arrange(app, args)
 	if err == nil {
-		err = faultless(func() error { return app.RunContext(ctx, args) })
+		err = faultless(func() error { return runApp(ctx, app, args) })
 	}
 	return finish(err, stderr)
 }
@@ -122,8 +122,7 @@ func newApp(commands []*cli.Command) *cli.App {
 		OnUsageError:              usageError,
 		ExitErrHandler:            func(*cli.Context, error) {}, // the default exits
 	}
-	app.CustomAppHelpTemplate = helpOf(programName, program(app.Commands))
-	prepare(programName, app.Commands)
+	prepare(app.Commands)
 	return app
 }
 
@@ -147,17 +146,15 @@ docs/guides/object-storage.md.`,
 	}
 }
 
-// prepare completes the commands below a path.
-func prepare(path string, commands []*cli.Command) {
+// prepare completes commands, except for their help.
+func prepare(commands []*cli.Command) {
 	for _, c := range commands {
 		c.OnUsageError = usageError
 		c.HideHelpCommand = true // otherwise a file named "help" or "h" would count as a command
 		if len(c.Subcommands) > 0 {
 			c.Action = noCommand
 		}
-		below := path + " " + c.Name
-		c.CustomHelpTemplate = helpOf(below, c)
-		prepare(below, c.Subcommands)
+		prepare(c.Subcommands)
 	}
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"io"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -96,6 +97,19 @@ func TestHelpOfFlags(t *testing.T) {
 	require.NotContains(t, help, "Shows a list of commands")
 	_, help, _ = runWords("sizes", "--help")
 	require.Contains(t, help, "(default: 10)")
+}
+
+// Only --help pays for the help of all commands.
+func TestHelpOnRequest(t *testing.T) {
+	for words, want := range map[string]bool{"version": false, "get --help": true, "kcp list -h": true, "help get": true} {
+		app := newApp(Commands())
+		app.Writer = io.Discard
+		require.NoError(t, runApp(t.Context(), app, append([]string{programName}, strings.Fields(words)...)))
+		require.Equal(t, want, app.CustomAppHelpTemplate != "", words)
+		eachCommand(app.Commands, nil, func(path []string, c *cli.Command) {
+			require.Equal(t, want, c.CustomHelpTemplate != "", "%s: %s", words, path)
+		})
+	}
 }
 
 // TestHelpFits: the help of each command, group and program begins with an example, and fits 80
