@@ -51,7 +51,7 @@ func (g *Glance) GlanceJSON(value []byte) bool {
 		return p.Value()
 	})
 	p.Next()
-	g.Odd = g.Odd || p.huge
+	g.Odd = g.Odd || p.Huge
 	return ok && seen&^8 == 1|2|4 && isGroupVersion(g.APIVersion) && len(g.Kind) > 0 && p.At == len(value)
 }
 

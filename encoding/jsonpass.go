@@ -13,10 +13,10 @@ type Scanner struct {
 	At        int  // the position
 	Canonical bool // reject text that encoding/json would write differently: see canonical.go
 	MaxDepth  int  // maximum nesting of brackets; 0 means 10,000, as in encoding/json
+	Huge      bool // a number may be out of range
 
 	depth int
 	odd   bool // the last string has an escape, or is not ASCII
-	huge  bool // a number may be out of range
 }
 
 // ends reports whether only white space is left.
@@ -292,7 +292,7 @@ func (p *Scanner) number() bool {
 		return false
 	}
 	if p.eat('e') || p.eat('E') {
-		p.huge = true
+		p.Huge = true
 		if !p.eat('+') {
 			p.eat('-')
 		}
@@ -307,6 +307,6 @@ func (p *Scanner) digits() bool {
 	for p.At < len(p.Text) && p.Text[p.At] >= '0' && p.Text[p.At] <= '9' {
 		p.At++
 	}
-	p.huge = p.huge || p.At-start > 300
+	p.Huge = p.Huge || p.At-start > 300
 	return p.At > start
 }

@@ -114,7 +114,7 @@ func (p *decoder) skipsManagedFields(name string) bool {
 		return false
 	}
 	list := Scanner{Text: p.Text, At: p.At, depth: p.depth}
-	if !list.Value() || list.huge {
+	if !list.Value() || list.Huge {
 		return false
 	}
 	entries := p.Text[p.At:list.At]

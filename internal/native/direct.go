@@ -157,54 +157,16 @@ func isPlain(text []byte) bool {
 	return !slices.ContainsFunc(text, func(c byte) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' })
 }
 
-// acceptFieldSet accepts managed fields as servers write them: JSON objects without other values.
+// acceptFieldSet accepts managed fields that are a JSON object.
 func acceptFieldSet(msg []byte) bool {
-	const raw, deepest = 1<<3 | byte(protowire.BytesType), 100
+	const raw = 1<<3 | byte(protowire.BytesType)
 	if len(msg) == 0 || msg[0] != raw {
 		return false
 	}
 	text, n := protowire.ConsumeBytes(msg[1:])
-	if n != len(msg)-1 {
+	if n != len(msg)-1 || len(text) == 0 || text[0] != '{' {
 		return false
 	}
-	depth, before := 0, byte(':')
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case c == '{' && before == ':' && depth < deepest:
-			depth++
-		case c == '}' && (before == '{' || before == '}'):
-			if depth--; depth == 0 {
-				return i == len(text)-1
-			}
-		case c == ',' && before == '}':
-		case c == '"' && (before == '{' || before == ','):
-			if i = skipName(text, i); i < 0 {
-				return false
-			}
-			c = ':'
-		default:
-			return false
-		}
-		before = c
-	}
-	return false
-}
-
-// skipName returns the index of the colon after the quoted name at i, negative for none.
-func skipName(text []byte, i int) int {
-	for i++; i+1 < len(text) && text[i] >= ' ' && text[i] <= '~'; i++ {
-		switch text[i] {
-		case '\\':
-			if i++; text[i] != '"' && text[i] != '\\' {
-				return -1
-			}
-		case '"':
-			if text[i+1] != ':' {
-				return -1
-			}
-			return i + 1
-		}
-	}
-	return -1
+	p := encoding.Scanner{Text: text, MaxDepth: 100}
+	return p.Value() && p.Next() == 0 && p.At == len(text) && !p.Huge
 }
