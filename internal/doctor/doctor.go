@@ -53,46 +53,54 @@ type doctor struct {
 // check is one check with its reported codes. A check without run is part of the pass over all
 // records.
 type check struct {
-	codes []*finding.Code
 	run   func(*doctor) error
+	codes []*finding.Code
+	keeps []string // types whose objects run finds in d.kept
+}
+
+// keeping returns the check of the objects of types such as "nodes". Of Secrets it gets those with
+// the name of a ServiceAccount, of namespaces the terminating ones: see keep.
+func (c check) keeping(types ...string) check {
+	c.keeps = types
+	return c
 }
 
 // checks returns all checks, in the order of their codes in documents.
 func checks() []check {
-	codes := func(all ...*finding.Code) []*finding.Code { return all }
+	on := func(run func(*doctor) error, codes ...*finding.Code) check { return check{run: run, codes: codes} }
 	return []check{
-		{machines.Codes(), checkMachines},
-		{codes(CodeDamaged), nil}, // by verify
-		{codes(codeNoLiveKey, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace,
-			codeAlarmCorrupt, codeEtcdTooOld, codeEtcdVersion), checkFile},
-		{codes(codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, finding.Undecodable, codeBadMetadata,
-			codeUnknownKind, codeKeyMismatch, codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone), nil},
-		{codes(codeNamespaceGone), checkNamespacesThere},
-		{codes(finding.Encrypted, codeEncryptionKeys), nil},
-		{codes(codeMixedEncryption), checkEncryption},
-		{codes(codeCRDUnreadable), nil}, // by define
-		{codes(codeVersionUnlisted, codeListInvalid, codeListLacks, codeListNeeded, codeListExtra, codeManagedVersion),
-			checkVersionsOfObjects},
-		{codes(CodeUpdateRefused, CodeApplyRefused, codeHiddenField), checkWrites},
-		{codes(codeOrphans), checkOrphans},
-		{codes(codeCRDTerminating), checkDefinitionsStay},
-		{codes(codeConversionGone, codeConversionNeeded, codeConversion), checkConversion},
-		{codes(codeOwnerGone, codeOwnerUnresolvable, codeOwnerNamespaced, codeOwnerUnchecked), checkOwners},
-		{codes(codeNamespaceTerminating), checkNamespacesStay},
-		{codes(codeDeletingVolume, codeDeleting), checkDeletions},
-		{codes(codeWebhookServiceGone, codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints), checkWebhooks},
-		{codes(codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable), checkAPIServices},
-		{codes(codeCalicoEmpty), checkCalicoData},
-		{codes(codeCalicoMigrating, codeCalicoLocked), checkCalico},
-		{codes(codeMasterLease, codeMasterUnlisted), checkMasters},
-		{codes(codeMemberRemoval), checkRemovals},
-		{codes(codeAddressTwice, codeAddressLeft), checkAddresses},
-		{codes(codeNodeSilent), checkHeartbeats},
-		{codes(codeTokenWithoutUse), checkTokens},
-		{codes(codeShardPartial, codeShardTwice, kcp.CodeClusterTwice, codeClusterOrphans, codeStaleCopies,
-			codeClusterMismatch,
-			kcp.CodeClusterTerminating, kcp.CodeClusterMigrating, kcp.CodeClusterMisnamed, kcp.CodeWorkspaceGone,
-			kcp.CodeWorkspaceAstray, kcp.CodeBoundDefinitionGone, kcp.CodeIdentityUnbound), checkKCP},
+		on(checkMachines, machines.Codes()...).keeping("nodes"),
+		on(nil, CodeDamaged), // by verify
+		on(checkFile, codeNoLiveKey, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace,
+			codeAlarmCorrupt, codeEtcdTooOld, codeEtcdVersion),
+		on(nil, codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, finding.Undecodable, codeBadMetadata,
+			codeUnknownKind, codeKeyMismatch, codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone),
+		on(checkNamespacesThere, codeNamespaceGone),
+		on(nil, finding.Encrypted, codeEncryptionKeys),
+		on(checkEncryption, codeMixedEncryption),
+		on(nil, codeCRDUnreadable), // by define
+		on(checkVersionsOfObjects, codeVersionUnlisted, codeListInvalid, codeListLacks, codeListNeeded, codeListExtra,
+			codeManagedVersion),
+		on(checkWrites, CodeUpdateRefused, CodeApplyRefused, codeHiddenField),
+		on(checkOrphans, codeOrphans),
+		on(checkDefinitionsStay, codeCRDTerminating),
+		on(checkConversion, codeConversionGone, codeConversionNeeded, codeConversion),
+		on(checkOwners, codeOwnerGone, codeOwnerUnresolvable, codeOwnerNamespaced, codeOwnerUnchecked),
+		on(checkNamespacesStay, codeNamespaceTerminating).keeping("namespaces"),
+		on(checkDeletions, codeDeletingVolume, codeDeleting),
+		on(checkWebhooks, codeWebhookServiceGone, codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints).
+			keeping(validating, mutating),
+		on(checkAPIServices, codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable),
+		on(checkCalicoData, codeCalicoEmpty),
+		on(checkCalico, codeCalicoMigrating, codeCalicoLocked),
+		on(checkMasters, codeMasterLease, codeMasterUnlisted).keeping("masterleases"),
+		on(checkRemovals, codeMemberRemoval).keeping("nodes"),
+		on(checkAddresses, codeAddressTwice, codeAddressLeft),
+		on(checkHeartbeats, codeNodeSilent).keeping("nodes"),
+		on(checkTokens, codeTokenWithoutUse).keeping("secrets"),
+		on(checkKCP, codeShardPartial, codeShardTwice, kcp.CodeClusterTwice, codeClusterOrphans, codeStaleCopies,
+			codeClusterMismatch, kcp.CodeClusterTerminating, kcp.CodeClusterMigrating, kcp.CodeClusterMisnamed,
+			kcp.CodeWorkspaceGone, kcp.CodeWorkspaceAstray, kcp.CodeBoundDefinitionGone, kcp.CodeIdentityUnbound),
 	}
 }
 
@@ -130,6 +138,9 @@ func Examine(ctx context.Context, r *inspect.Reader, o Options) (*finding.Report
 	}}
 	steps := []func(*doctor) error{verify, prepare, define, readRecords}
 	for _, c := range checks() {
+		for _, of := range c.keeps {
+			d.kept[of] = nil
+		}
 		if c.run != nil {
 			steps = append(steps, c.run)
 		}

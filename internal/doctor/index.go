@@ -42,7 +42,7 @@ type index struct {
 	owned  []family
 	kindOf interned[ownerKind]
 
-	kept        map[string][]stored  // by resource
+	kept        map[string][]stored  // by type; it has the types of all checks
 	beats       map[string]time.Time // the last heartbeats of nodes
 	apiServices []apiService
 	local       map[gvr.GroupVersion]bool // served by kube-apiserver: built in, or of definitions
@@ -84,6 +84,7 @@ type place struct {
 	number     uint32 // index in places.all
 	name       string // of the resource, for people
 	custom     bool
+	kept       bool // for a check: see keeping
 	encryption *tally[string]
 	versions   *tally[string] // nil before the first counted object
 	managed    *tally[string]
@@ -106,6 +107,7 @@ func (d *index) place(key keys.Key) *place {
 			custom:     keys.IsCustom(key.Resource),
 			encryption: d.encryption.at(folder{key.Prefix, key.Resource}),
 		}
+		_, p.kept = d.kept[p.name]
 		d.places.by[at], d.places.all = p, append(d.places.all, p)
 	}
 	return p
@@ -176,17 +178,13 @@ func (d *doctor) keep(key keys.Key, p *place, e *inspect.Entry, l *look) {
 		}
 		d.keepTerminating(stored{key, e}, p)
 	}
-	o, keep := stored{key, e}, false
+	o, keep := stored{key, e}, p.kept
 	switch p.name {
 	case "namespaces":
 		d.namespaces[space{key.Prefix, key.Name}], d.whole[key.Prefix] = meta.Labels, true
 		keep = !meta.DeletionTimestamp.IsZero()
 	case "apiservices.apiregistration.k8s.io":
 		d.serve(o)
-	case "validatingwebhookconfigurations.admissionregistration.k8s.io",
-		"mutatingwebhookconfigurations.admissionregistration.k8s.io",
-		"masterleases", "nodes":
-		keep = true
 	case "leases.coordination.k8s.io":
 		if l.beat != nil {
 			d.beats[key.Name] = *l.beat
@@ -195,7 +193,7 @@ func (d *doctor) keep(key keys.Key, p *place, e *inspect.Entry, l *look) {
 		keep = meta.Annotations[corev1.ServiceAccountNameKey] != ""
 	}
 	if keep {
-		d.kept[key.Resource.Resource] = append(d.kept[key.Resource.Resource], o)
+		d.kept[p.name] = append(d.kept[p.name], o)
 	}
 }
 

@@ -18,6 +18,11 @@ import (
 	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
+const (
+	validating = "validatingwebhookconfigurations.admissionregistration.k8s.io"
+	mutating   = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
+)
+
 // Codes about webhooks.
 var (
 	codeWebhookServiceGone = finding.Lookup("webhook-service-gone")
@@ -28,8 +33,7 @@ var (
 
 // checkWebhooks checks admission webhooks in the cluster whose failure refuses requests.
 func checkWebhooks(d *doctor) error {
-	for _, o := range slices.Concat(d.kept["validatingwebhookconfigurations"],
-		d.kept["mutatingwebhookconfigurations"]) {
+	for _, o := range slices.Concat(d.kept[validating], d.kept[mutating]) {
 		// a MutatingWebhookConfiguration has every field of a validating one
 		config, err := decodeAs[admissionv1.MutatingWebhookConfiguration](o.entry)
 		if err != nil {
