@@ -173,7 +173,7 @@ func (d *Draft) create(ctx context.Context, m bolt.Meta, sources []bolt.Source) 
 	if err != nil {
 		return nil, err
 	}
-	if err := d.open(ctx); err != nil {
+	if err := d.open(ctx, nil); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrVerify, err)
 	}
 	if err := d.prove(ctx, sources); err != nil {

@@ -21,7 +21,7 @@ func (d *Draft) append(ctx context.Context) (res WriteResult, err error) {
 	if err != nil {
 		return res, err
 	}
-	if err := d.open(ctx); err != nil {
+	if err := d.open(ctx, d.src); err != nil { // proveImage has compared the old pages
 		return res, d.blame(ctx, err)
 	}
 	d.out.digest = knownDigest(sum)

@@ -84,7 +84,7 @@ func (s *Snapshot) checkBytes(
 	defer f.Close()
 	d := &Draft{file: f, path: "out.db", src: s, changes: changes, grants: grants}
 	d.x = must(s.index(t.Context()))(t)
-	if err := d.open(t.Context()); err != nil {
+	if err := d.open(t.Context(), nil); err != nil {
 		return d.blame(t.Context(), err)
 	}
 	defer d.out.Close()

@@ -48,17 +48,17 @@ func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 	if err != nil {
 		return nil, &FileError{path, reason(err)}
 	}
-	return openFile(ctx, input{path: path, given: f, owned: !cfg.KeepFile}, cfg)
+	return openFile(ctx, input{path: path, given: f, owned: !cfg.KeepFile}, cfg, nil)
 }
 
-// openFile is Open for an open file.
-func openFile(ctx context.Context, in input, cfg Config) (*Snapshot, error) {
+// openFile is Open for an open file. The file begins with the pages of old, unless old is nil.
+func openFile(ctx context.Context, in input, cfg Config, old *Snapshot) (*Snapshot, error) {
 	s := &Snapshot{records: records{input: in}}
 	s.file, s.work = s.given, new(work)
 	s.digest = knownDigest(Digest{})
 	err := s.load(ctx, cfg)
 	if err == nil {
-		err = s.guard(func() error { return s.parse(ctx, cfg) })
+		err = s.guard(func() error { return s.parse(ctx, cfg, old) })
 	}
 	if err != nil {
 		err = s.wrap(err)
@@ -69,7 +69,11 @@ func openFile(ctx context.Context, in input, cfg Config) (*Snapshot, error) {
 }
 
 // parse checks the structure of the file, but not its digest.
-func (s *Snapshot) parse(ctx context.Context, cfg Config) error {
+func (s *Snapshot) parse(ctx context.Context, cfg Config, old *Snapshot) error {
+	var oldPages *bolt.DB
+	if old != nil {
+		s.old, oldPages = &old.input, old.db
+	}
 	m, err := s.geometry()
 	if cfg.SkipDigest || cfg.LateDigest && s.raw {
 		s.hashed.Store(m.Bytes()) // no caller waits for the digest
@@ -81,7 +85,7 @@ func (s *Snapshot) parse(ctx context.Context, cfg Config) error {
 		}
 	}
 	if err == nil {
-		s.db, err = bolt.Open(ctx, s.data[:m.Bytes():m.Bytes()], m)
+		s.db, err = bolt.Open(ctx, s.data[:m.Bytes():m.Bytes()], m, oldPages)
 	}
 	if err == nil && s.db.Bucket("key") == nil {
 		err = fmt.Errorf("%w: it is a bbolt file without etcd's key bucket", ErrNotSnapshot)

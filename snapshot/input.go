@@ -26,6 +26,7 @@ type input struct {
 	compression string      // of given, "" for none
 	file        *os.File    // given, or a scratch file with its expanded content
 	data        []byte      // whole content of file, mapped read-only
+	old         *input      // the file whose pages are read in place of equal pages; nil for none
 	warnings    []string
 	*work
 }
@@ -156,6 +157,12 @@ type addressFault interface {
 	Addr() uintptr
 }
 
+// maps reports whether the file, or its old one, is mapped at an address.
+func (in *input) maps(addr uintptr) bool {
+	first := reflect.ValueOf(in.data).Pointer()
+	return addr >= first && addr-first < uintptr(len(in.data)) || in.old != nil && in.old.maps(addr)
+}
+
 // guard runs fn and turns faults of the mapping into errors: the file changed after its check, or
 // the disk cannot read a sector. Other panics continue. guard covers only the calling goroutine.
 func (in *input) guard(fn func() error) (err error) {
@@ -164,13 +171,12 @@ func (in *input) guard(fn func() error) (err error) {
 		switch r := recover().(type) {
 		case nil:
 		case addressFault:
-			first := reflect.ValueOf(in.data).Pointer()
-			if r.Addr() < first || r.Addr()-first >= uintptr(len(in.data)) {
+			if !in.maps(r.Addr()) {
 				panic(r) // of another file, possibly guarded by a caller
 			}
 			err = fmt.Errorf("%w: a page of it can no longer be read", ErrChanged)
 		default: // decoders panic in different ways if bytes change during a read
-			if !errors.Is(in.unchanged(), ErrChanged) {
+			if !errors.Is(in.unchanged(), ErrChanged) && (in.old == nil || !errors.Is(in.old.unchanged(), ErrChanged)) {
 				panic(r)
 			}
 			err = ErrChanged

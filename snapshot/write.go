@@ -201,9 +201,10 @@ func (d *Draft) make(ctx context.Context) (res WriteResult, err error) {
 	return res, err
 }
 
-// open opens the written file like any snapshot.
-func (d *Draft) open(ctx context.Context) (err error) {
-	d.out, err = openFile(ctx, input{path: d.path, given: d.file}, Config{SkipDigest: true})
+// open opens the written file like any snapshot. The file begins with the pages of old, unless old
+// is nil.
+func (d *Draft) open(ctx context.Context, old *Snapshot) (err error) {
+	d.out, err = openFile(ctx, input{path: d.path, given: d.file}, Config{SkipDigest: true}, old)
 	if err == nil && d.out.raw {
 		err = errors.New("its size is not that of a snapshot")
 	}

@@ -14,6 +14,7 @@ import (
 type DB struct {
 	Meta
 	Image   []byte   // HighWater pages
+	Old     *DB      // its pages, but not its metas, are those of Image; nil for none
 	Buckets []Bucket // of the root bucket, sorted by name
 
 	Free        uint64 // pages in use by neither the metas nor the tree of the root
@@ -36,9 +37,10 @@ const (
 	maxBucketName = 1 << 10 // bytes
 )
 
-// Open finds the buckets of an image and checks every page above the leaves.
-func Open(ctx context.Context, image []byte, m Meta) (*DB, error) {
-	db := &DB{Meta: m, Image: image}
+// Open finds the buckets of an image and checks every page above the leaves. The pages of old, which
+// may be nil, are read there: in a new mapping each first access costs a fault.
+func Open(ctx context.Context, image []byte, m Meta, old *DB) (*DB, error) {
+	db := &DB{Meta: m, Image: image, Old: old}
 	w := walk{db: db, used: make([]uint64, (m.HighWater+63)/64)}
 	_ = w.claim(0, 2) // the metas
 	leaves, err := w.tree(ctx, m.Root, 0, nil)
@@ -116,6 +118,9 @@ func (db *DB) Page(id uint64) (Page, error) {
 func (db *DB) Extent(id uint64) (Page, error) {
 	if id < 2 || id >= db.HighWater {
 		return nil, db.outside(id)
+	}
+	if db.Old != nil && id < db.Old.HighWater {
+		return db.Old.Extent(id)
 	}
 	ps := uint64(db.PageSize)
 	p := Page(db.Image[id*ps:])

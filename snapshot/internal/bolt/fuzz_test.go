@@ -32,7 +32,7 @@ func FuzzPages(f *testing.F) {
 			return
 		}
 		image = image[:m.Bytes()]
-		db, err := Open(t.Context(), image, m)
+		db, err := Open(t.Context(), image, m, nil)
 		if err != nil {
 			require.ErrorIs(t, err, ErrDamaged)
 			return
