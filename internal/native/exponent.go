@@ -2,13 +2,14 @@ package native
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"k8s.io/apimachinery/pkg/api/resource"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/etcdshift/etcdshift/encoding"
 )
@@ -17,83 +18,46 @@ import (
 // computes all its digits, as API servers do: that takes hours and gigabytes.
 var errExponent = errors.New("a quantity has an exponent of more than four digits")
 
-// mark replaces a number with a large exponent: it parses quickly and is recognizable.
-const mark = 242427
-
-// checkExponents returns errExponent for a value with such a quantity, without decoding the value
-// into a typed object.
+// checkExponents returns errExponent for a value with such a quantity. Other texts may look like
+// one, such as a label or a uid.
 func checkExponents(v encoding.Value) error {
-	small, unsure := withoutExponents(v)
-	if small == nil && !unsure {
+	raw, escapes := v.Raw, v.Format == encoding.FormatJSON && bytes.Contains(v.Raw, []byte(`\u00`)) // of a digit
+	if v.Format != encoding.FormatCBOR && !escapes && !hasExponent(raw) {
 		return nil
 	}
-	obj, err := newObject(v.GVK)
-	if err != nil {
-		return nil // not a typed kind
+	hostile := false
+	if v.Format == encoding.FormatProtobuf {
+		m := messages()[v.GVK]
+		hostile = m != nil && m.hasExponent(raw)
+	} else if obj, err := newObject(v.GVK); err == nil {
+		if v.Format == encoding.FormatCBOR {
+			content, _, _ := encoding.DecodeObject(raw)
+			raw, _ = encoding.EncodeObject(content, encoding.FormatJSON)
+		}
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		hostile = json.Valid(raw) && jsonHasExponent(d, reflect.TypeOf(obj))
 	}
-	if message, is := obj.(interface{ Unmarshal([]byte) error }); is && v.Format == encoding.FormatProtobuf {
-		err = message.Unmarshal(small)
-	} else {
-		err = utiljson.Unmarshal(small, obj)
-	}
-	if unsure || err == nil && hasMark(reflect.ValueOf(obj)) { // a label may look like a number, too
+	if hostile {
 		return fmt.Errorf("%s: %w", name(v.GVK), errExponent)
 	}
 	return nil
 }
 
-// withoutExponents returns the value with marks in place of numbers with large exponents, nil for
-// none. unsure is true for a text that occurs only in hostile values.
-func withoutExponents(v encoding.Value) (small []byte, unsure bool) {
-	raw := v.Raw
-	if v.Format != encoding.FormatProtobuf && escapesDigits(raw) {
-		return nil, true
-	}
-	for at := 1; at < len(raw); at++ {
-		if raw[at] != 'e' && raw[at] != 'E' || !isNumeric(raw[at-1]) {
+// hasExponent reports whether a text has a number with an exponent of more than four digits.
+func hasExponent[T string | []byte](text T) bool {
+	const most = 4
+	isDigit := func(b byte) bool { return b >= '0' && b <= '9' }
+	for at := 1; at < len(text)-most-1; at++ {
+		if text[at]|0x20 != 'e' || !isDigit(text[at-1]) && text[at-1] != '.' {
 			continue
 		}
-		first := at + 1
-		if first < len(raw) && (raw[first] == '+' || raw[first] == '-') {
-			first++
-		}
-		end := first
-		for end < len(raw) && raw[end] >= '0' && raw[end] <= '9' {
+		end := at + 1
+		if text[end] == '+' || text[end] == '-' {
 			end++
 		}
-		if end-first < 5 {
-			continue
-		}
-		texts := textsAround(v, at, first+5, end)
-		if len(texts) > 1 || end-first > 20 || at > 100 && len(bytes.TrimRight(raw[at-100:at], "0123456789.+-")) == 0 {
-			return nil, true
-		}
-		if len(texts) == 0 {
-			continue
-		}
-		if small == nil {
-			small = bytes.Clone(raw)
-		}
-		from, to, pad := texts[0][0], texts[0][1], "0"
-		if v.Format != encoding.FormatProtobuf && raw[from-1] != '"' {
-			pad = " " // a JSON number does not begin with 0
-		}
-		copy(small[from:to], strings.Repeat(pad, to-from))
-		copy(small[to-6:], fmt.Sprint(mark))
-	}
-	return small, false
-}
-
-// escapesDigits reports whether a JSON text escapes a character of numbers, as no encoder does.
-func escapesDigits(raw []byte) bool {
-	for at := 0; at+6 <= len(raw); at++ {
-		next := bytes.IndexByte(raw[at:], '\\')
-		if next < 0 {
-			return false
-		}
-		if at += next + 1; at+5 <= len(raw) && string(raw[at:at+3]) == "u00" {
-			switch hex := strings.ToLower(string(raw[at+3 : at+5])); {
-			case hex[0] == '3' && hex[1] <= '9', hex == "45", hex == "65", hex == "2b", hex == "2d", hex == "2e":
+		for begin := end; end < len(text) && isDigit(text[end]); end++ {
+			if end-begin == most {
 				return true
 			}
 		}
@@ -101,55 +65,75 @@ func escapesDigits(raw []byte) bool {
 	return false
 }
 
-// textsAround returns the texts that are a number with its exponent at a position, and end between
-// least and most: in JSON at the end of the digits, in protobuf by their lengths.
-func textsAround(v encoding.Value, at, least, most int) (texts [][2]int) {
-	raw := v.Raw
-	for i := at - 1; i > 0 && isNumeric(raw[i]); i-- {
-		before := raw[i-1]
-		if v.Format != encoding.FormatProtobuf {
-			if isNumeric(before) {
-				continue
+// hasExponent reports whether a quantity in a message has such an exponent. Unknown fields are
+// skipped. Bytes that the decoder may divide into fields differently are searched as a whole.
+func (m *message) hasExponent(raw []byte) bool {
+	for len(raw) > 0 {
+		f, content, n := m.next(raw)
+		if n < 0 {
+			if _, _, n = protowire.ConsumeField(raw); n < 0 {
+				return hasExponent(raw)
 			}
-			letter := before >= 'a' && before <= 'z' || before >= 'A' && before <= 'Z'
-			if most < len(raw) && !letter && bytes.IndexByte([]byte(`",]}`+" \t\r\n"), raw[most]) >= 0 {
-				texts = append(texts, [2]int{i, most})
-			}
-		} else if end := i + int(before); end >= least && end <= most {
-			texts = append(texts, [2]int{i, end})
+			f = &wireField{}
 		}
+		kind := f.kind
+		if kind == nestedMap || kind == quantityMap {
+			kind = map[wireKind]wireKind{nestedMap: nested, quantityMap: quantity}[kind]
+			var isEntry bool
+			if content, isEntry = valueOf(content); !isEntry {
+				return hasExponent(raw)
+			}
+		}
+		if kind == nested && f.below.hasExponent(content) || kind == quantity && hasExponent(content) {
+			return true
+		}
+		raw = raw[n:]
 	}
-	return texts
+	return false
 }
 
-func isNumeric(b byte) bool { return b >= '0' && b <= '9' || b == '.' || b == '+' || b == '-' }
+// jsonHasExponent reports whether a quantity in the next JSON value, of type t, has such an
+// exponent. The text must be valid.
+func jsonHasExponent(d *json.Decoder, t reflect.Type) (hostile bool) {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == nil { // an unknown field
+		var skipped json.RawMessage
+		return d.Decode(&skipped) != nil
+	}
+	token, _ := d.Token()
+	switch token := token.(type) {
+	case string:
+		return t == reflect.TypeFor[resource.Quantity]() && hasExponent(token)
+	case json.Number:
+		return t == reflect.TypeFor[resource.Quantity]() && hasExponent(string(token))
+	case json.Delim:
+		for d.More() {
+			field := ""
+			if token == '{' {
+				name, _ := d.Token()
+				field, _ = name.(string)
+			}
+			hostile = jsonHasExponent(d, typeOf(t, field)) || hostile
+		}
+		_, _ = d.Token()
+	}
+	return hostile
+}
 
-// hasMark reports whether a quantity below v equals mark.
-func hasMark(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		return !v.IsNil() && hasMark(v.Elem())
+// typeOf returns the type of a field of a struct, or of the elements of a map or list; nil for
+// none.
+func typeOf(t reflect.Type, field string) reflect.Type {
+	switch t.Kind() {
+	case reflect.Map, reflect.Slice:
+		return t.Elem()
 	case reflect.Struct:
-		if q, is := v.Interface().(resource.Quantity); is {
-			return q.Value() == mark
-		}
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() && hasMark(v.Field(i)) {
-				return true
-			}
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			if hasMark(v.Index(i)) {
-				return true
-			}
-		}
-	case reflect.Map:
-		for entries := v.MapRange(); entries.Next(); {
-			if hasMark(entries.Value()) {
-				return true
+		for _, f := range reflect.VisibleFields(t) {
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name == field && field != "" {
+				return f.Type
 			}
 		}
 	}
-	return false
+	return nil
 }

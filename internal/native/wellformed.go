@@ -82,27 +82,30 @@ func (f *wireField) accept(content []byte) bool {
 	return false
 }
 
-// acceptEntry accepts an entry of a map as every encoder writes it: key, then value.
+// acceptEntry accepts an entry of a map.
 func (f *wireField) acceptEntry(entry []byte) bool {
-	const key, value = 1<<3 | byte(protowire.BytesType), 2<<3 | byte(protowire.BytesType)
-	if len(entry) == 0 || entry[0] != key {
-		return false
-	}
-	_, n := protowire.ConsumeBytes(entry[1:])
-	if n < 0 || len(entry) < n+2 || entry[n+1] != value {
-		return false
-	}
-	content, used := protowire.ConsumeBytes(entry[n+2:])
-	if used != len(entry)-n-2 {
-		return false
-	}
-	switch f.kind {
-	case textMap:
-		return true
-	case quantityMap:
+	content, ok := valueOf(entry)
+	switch {
+	case !ok || f.kind == textMap:
+		return ok
+	case f.kind == quantityMap:
 		return acceptQuantity(content)
 	}
 	return f.below.accept(content)
+}
+
+// valueOf returns the value of an entry of a map as every encoder writes it: key, then value.
+func valueOf(entry []byte) (content []byte, ok bool) {
+	const key, value = 1<<3 | byte(protowire.BytesType), 2<<3 | byte(protowire.BytesType)
+	if len(entry) == 0 || entry[0] != key {
+		return nil, false
+	}
+	_, n := protowire.ConsumeBytes(entry[1:])
+	if n < 0 || len(entry) < n+2 || entry[n+1] != value {
+		return nil, false
+	}
+	content, used := protowire.ConsumeBytes(entry[n+2:])
+	return content, used == len(entry)-n-2
 }
 
 // acceptQuantity accepts a quantity of digits and a usual suffix.
