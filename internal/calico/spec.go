@@ -11,23 +11,22 @@ import (
 var Spec = transform.Spec{
 	Group:   transform.GroupMigrate,
 	Name:    "calico-v3",
-	Usage:   "crd.projectcalico.org/v1 -> projectcalico.org/v3",
+	Usage:   "convert crd.projectcalico.org/v1 to projectcalico.org/v3",
 	Creates: true,
 	Examples: `etcdshift migrate calico-v3 --dry-run before.db after.db
 etcdshift migrate calico-v3 --report report.json before.db after.db
 etcdshift migrate calico-v3 --abort halfway.db back.db`,
-	Text: `Rewrites every Calico record of the v1 group as the v3 custom resources that Calico 3.32 reads without its
-API server, with the UIDs, times and owners that clients knew.
+	Text: `Rewrites every Calico record of the v1 group as the v3 custom resource that Calico 3.32 reads without its
+API server, with the UIDs, times and owners seen by clients.
 
-With --abort it takes back Calico's own live migration, from a snapshot taken before its clean-up: the v1 datastore
-is unlocked, v3 objects that it made and its DatastoreMigration are removed, and APIService v3.projectcalico.org is
-as it was.`,
+--abort undoes Calico's own live migration, in a snapshot taken before its clean-up: it unlocks the v1 datastore,
+removes the v3 objects of the migration and its DatastoreMigration, and restores APIService v3.projectcalico.org.`,
 	Codes: codes(),
 	Settles: map[string]string{
 		codeConflict.Name: "choose with --conflicts keep-v3 or take-v1, or by object with " +
 			"--conflict KIND[/NS]/NAME=take-v1",
 		codeCRDMissing.Name:    "add them with --v3-crds FILE",
-		finding.Encrypted.Name: "open them with --encryption-config FILE",
+		finding.Encrypted.Name: "decrypt them with --encryption-config FILE",
 		transform.CodeWouldBePlaintext.Name: "name a provider that encrypts first for that resource in the " +
 			"--encryption-config",
 	},
@@ -35,16 +34,16 @@ as it was.`,
 		{Name: "uids", Default: "keep", Choices: []string{"keep", "new"},
 			Usage: "`keep|new`: give v3 objects the UIDs that clients saw, or new ones"},
 		{Name: "conflicts", Choices: []string{string(KeepV3), string(TakeV1)},
-			Usage: "`keep-v3|take-v1`: which record wins where both are there and differ (default: refuse)"},
-		{Name: "conflict", Default: []string{}, Usage: "`KIND[/NS]/NAME=take-v1|keep-v3`: decide one conflict, " +
-			"before --conflicts; may be repeated"},
-		{Name: "keep-v1", Default: false, Usage: "leave the v1 records, locked, as the live migration does until " +
+			Usage: "`keep-v3|take-v1`: keep this record if a v1 and a v3 record differ (default: refuse)"},
+		{Name: "conflict", Default: []string{}, Usage: "`KIND[/NS]/NAME=take-v1|keep-v3`: decide one conflict; " +
+			"overrides --conflicts; may be repeated"},
+		{Name: "keep-v1", Default: false, Usage: "keep the v1 records, locked, like the live migration before " +
 			"its cleanup"},
-		{Name: "set-api-group", Default: true, Usage: "set CALICO_API_GROUP on Calico's components; =false lists it " +
-			"as a step by hand"},
-		{Name: "abort", Default: false, Usage: "take Calico's own live migration back instead: v1 unlocked, its v3 " +
-			"objects removed"},
-		{Name: "v3-crds", Usage: "add the v3 CRDs of a release manifest `FILE`"},
+		{Name: "set-api-group", Default: true, Usage: "set CALICO_API_GROUP on Calico's components; =false makes it " +
+			"a manual step"},
+		{Name: "abort", Default: false, Usage: "undo Calico's own live migration instead: unlock v1, remove the v3 " +
+			"objects"},
+		{Name: "v3-crds", Usage: "add the v3 CRDs of the release manifest `FILE`"},
 	},
 	New: func(ctx context.Context, a *transform.Args) (transform.Transform, error) {
 		if a.Bool("abort") {

@@ -16,7 +16,7 @@ import (
 func fleetCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "fleet",
-		Usage: "run a command on many snapshots, by a Job of Kubernetes",
+		Usage: "run a command on many snapshots, with a Kubernetes Job",
 		Description: `etcdshift fleet list s3://backups/etcd/ calico-v3.json --name calico-v3
 etcdshift fleet run calico-v3.json --index 7 -- report {in} {result}.html
 etcdshift fleet summary calico-v3.json`,
@@ -27,25 +27,25 @@ etcdshift fleet summary calico-v3.json`,
 func fleetListCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "list",
-		Usage:     "the snapshots of a place, each with its index",
+		Usage:     "write the list of snapshots in a bucket or folder",
 		ArgsUsage: "PLACE OUT",
 		Description: `etcdshift fleet list s3://backups/etcd/ s3://backups/fleets/calico-v3.json \
     --name calico-v3 --match '*.db.gz' --newest
 etcdshift fleet list backups/etcd calico-v3.json --name calico-v3`,
-		UsageText: `Writes the list of a fleet: the snapshots below PLACE, a prefix in a bucket or a folder, by path,
-with size and etag. An indexed Job works it off with "fleet run". --name names the run: its results stand beside
-their snapshots as SNAPSHOT.fleet-NAME.db, .json and so on. Results of any run, .json, and hidden and empty files are
-left out; how many is told. The same files give the same list.
+		UsageText: `Writes the list of a fleet: the path, size and etag of each snapshot below PLACE, a prefix in a
+bucket or a folder, sorted by path. The Pods of an indexed Job process the list with "fleet run". --name names the
+run: its results are stored beside their snapshots as SNAPSHOT.fleet-NAME.db, .json and so on. Results of any run,
+.json, hidden and empty files are omitted and counted. The same files give the same list.
 
-Tells what a pod needs for any of them. OUT has mode 0600 and replaces no file.
+Prints the memory and disk space that a Pod needs for any of the snapshots. OUT has mode 0600 and replaces no file.
 
-Exit status: 0 written, 1 failed or no snapshot is there, 2 usage, 130 interrupted. With any but 0 nothing was
-written, unless the message says that this is not known of an object.`,
+Exit status: 0 written, 1 failed or no snapshot found, 2 usage, 130 interrupted. With any status except 0 nothing was
+written; for an object in a bucket, the message may say that the result is unknown.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "name the run `NAME`: up to 40 of a-z, 0-9 and -"},
-			&cli.StringFlag{Name: "match", Usage: "list only files whose names, without folders, match `PATTERN`, " +
-				"such as '*.db.gz'"},
-			&cli.BoolFlag{Name: "newest", Usage: "list of each folder only the file that was changed last"},
+			&cli.StringFlag{Name: "match", Usage: "list only files with a name, without folders, that matches " +
+				"`PATTERN`, such as '*.db.gz'"},
+			&cli.BoolFlag{Name: "newest", Usage: "list only the most recently changed file of each folder"},
 			textOrJSON(), quietFlag(),
 		},
 		Action: taking(runFleetList),

@@ -18,7 +18,7 @@ import (
 func fleetRunCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "run",
-		Usage:     "a command of etcdshift on one snapshot of a list",
+		Usage:     "run a command of etcdshift on one snapshot of a list",
 		ArgsUsage: "LIST -- COMMAND [ARGS...]",
 		Description: `etcdshift fleet run calico-v3.json --index 7 -- \
     run plan.yaml {in} {result}.db --report {result}.json

@@ -17,21 +17,22 @@ import (
 func fleetSummaryCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "summary",
-		Usage:     "one table of all reports of a run",
+		Usage:     "print one table of all reports of a run",
 		ArgsUsage: "LIST",
 		Description: `etcdshift fleet summary calico-v3.json
 etcdshift fleet summary calico-v3.json -o json |
     jq -r '.snapshots[] | select(.outcome == "refused") | .path'
 etcdshift fleet summary pages.json --result .html`,
-		UsageText: `Reads the report of each snapshot, SNAPSHOT.fleet-NAME.json, and prints what became of it:
-changes, problems by code, and why it failed. Snapshots without a report are missing; a report that cannot be read,
-is about another file than the list has, or whose output is lost, is named. --result .html looks for pages in place
-of reports: they are there or not, and other where the snapshot is not that of the list any more.
+		UsageText: `Reads the report of each snapshot, SNAPSHOT.fleet-NAME.json, and prints the outcome, the changes,
+the problems by code and the error. Without a report the outcome is "missing"; a report that cannot be read is
+"unreadable", a report about another file than the list is "other", and a report without its output is "lost". With
+--result .html it checks only that each page exists ("written" or "missing"), or is about a replaced snapshot
+("other").
 
 Exit status: 0 all are written, unchanged or planned; 1 some are not; 2 usage; 5 could not read the list; 130
 interrupted.`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "result", Value: ".json", Usage: "look for results whose names end with `ENDING`"},
+			&cli.StringFlag{Name: "result", Value: ".json", Usage: "look for results with names that end with `ENDING`"},
 			listFormats(), quietFlag(),
 		},
 		Action: checking(runFleetSummary),

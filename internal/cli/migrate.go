@@ -51,8 +51,8 @@ func (m migration) command() *cli.Command {
 	if m.Group == transform.GroupKCP {
 		text += moveOrder
 	}
-	leaves, written := " 4 written, with problems that --allow let pass: records were skipped or lost fields (each "+
-		"is listed with its decision),", "0 and 4"
+	leaves, written := " 4 written, with problems allowed by --allow: records were skipped or lost fields (each is "+
+		"listed with its decision),", "0 and 4"
 	if m.Builds {
 		leaves, written = "", "0"
 	}
@@ -60,11 +60,11 @@ func (m migration) command() *cli.Command {
 	out := before[strings.LastIndex(before, " ")+1:]
 	text += fmt.Sprintf(`
 
-An input is never changed, and %s must not exist: it appears only after it has been verified and synced.
+Inputs are never changed. %s must not exist; it appears only after it has been verified and synced.
 
 Exit status: 0 done, 1 failed, 2 usage, 3 refused,%s 130 interrupted.
-With any but %s nothing was written. If only the report could not be written, the message says that %s is there;
-of an object in a bucket it may say that this is not known.`, out, leaves, written, out)
+With any status except %s nothing was written, unless the message says that %s exists and only the report failed.
+For an object in a bucket, the message may say that the result is unknown.`, out, leaves, written, out)
 	return &cli.Command{
 		Name:        m.Name,
 		Usage:       m.Usage,
@@ -118,18 +118,17 @@ func specFlags(flags []transform.Flag) (out []cli.Flag) {
 func (m migration) flags() []cli.Flag {
 	decrypts, flags := "decrypt values with", []cli.Flag{
 		&cli.BoolFlag{Name: "dry-run", Usage: "plan, validate and report everything, write nothing"},
-		&cli.StringFlag{Name: "report", Usage: "write the report as JSON to a new `FILE`, whatever the outcome"},
-		&cli.BoolFlag{Name: replaceReport, Usage: "replace the report of an earlier run, if --report names one"},
-		newCodesFlag("allow", "go on although records have problem `CODE`; \"etcdshift explain CODE\" says what "+
-			"becomes of them, and whether the "+
-			"exit status is 4 or 0; may be repeated",
+		&cli.StringFlag{Name: "report", Usage: "write the report as JSON to the new file `FILE`, whatever the outcome"},
+		&cli.BoolFlag{Name: replaceReport, Usage: "let --report replace the report of an earlier run"},
+		newCodesFlag("allow", "continue although records have problem `CODE`; \"etcdshift explain CODE\" describes "+
+			"the effect on them and the exit status, 4 or 0; may be repeated",
 			"a problem that refuses a run", finding.Allowable(m.AllCodes())),
 	}
 	if !m.Builds {
 		decrypts = "decrypt values, and encrypt written ones, with"
 		flags = append(flags,
-			&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in " +
-				"the snapshot)"},
+			&cli.StringFlag{Name: "time", Usage: "create new objects with `TIME` (RFC 3339; default: the newest time " +
+				"in the snapshot)"},
 			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
 				Usage: "print restore commands that raise the revision by `N`"})
 		flags = append(flags, diffFlags()...)

@@ -29,24 +29,24 @@ func policyCommand(specs []transform.Spec) *cli.Command {
 func policyCheckCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "check",
-		Usage:     "what ValidatingAdmissionPolicies would refuse",
+		Usage:     "list objects that ValidatingAdmissionPolicies would refuse",
 		ArgsUsage: "SNAPSHOT",
 		Description: `etcdshift policy check before.db -f policies.yaml
 etcdshift policy check --from-snapshot before.db
 etcdshift policy check before.db -f replicas.yaml -f params.yaml -o junit`,
-		UsageText: `Evaluates ValidatingAdmissionPolicies on every stored object that they match, with
-k8s.io/apiserver's own code, and lists what an API server would refuse at the next write: bindings with the action
-Deny are errors, Warn warnings, Audit infos. FILE has policies and bindings of admissionregistration.k8s.io/v1,
-v1beta1 or v1alpha1 as YAML or JSON, and may have params; other params and Namespaces are those of the snapshot.
+		UsageText: `Evaluates ValidatingAdmissionPolicies on every stored object that they match, with the code of
+k8s.io/apiserver, and lists the objects that an API server would refuse at the next write: bindings with the action
+Deny are errors, Warn warnings, Audit infos. FILE contains policies and bindings of admissionregistration.k8s.io/v1,
+v1beta1 or v1alpha1 as YAML or JSON, and optionally params; other params and Namespaces come from the snapshot.
 
-The request is an update by the user of --as that changes nothing. Rules for CREATE alone match nothing, which is a
-finding, as is what only a server can tell: the authorizer, and conversions by a webhook.
+The request is an update without changes by the user of --as. Rules for CREATE alone match nothing; this is a
+finding. So are expressions that only a server can evaluate: calls of the authorizer, and conversions by a webhook.
 
 Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usage, 5 could not check, 130
 interrupted.`,
 		Flags: readFlags("decrypt values with", append(policyFlags(),
 			oneOf(&cli.StringFlag{Name: "fail-on", Value: "error",
-				Usage: "exit with status 1 where a finding is of `LEVEL` or worse: error or warning"},
+				Usage: "exit with status 1 for findings of `LEVEL` or worse: error or warning"},
 				"error", "warning"),
 			outputFlag("text", "json", "sarif (2.1.0)", "junit"))...),
 		Action: checking(runPolicyCheck),
@@ -57,9 +57,9 @@ interrupted.`,
 func policyFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"},
-			Usage: "take policies, bindings and params from `FILE`; may be repeated"},
-		&cli.BoolFlag{Name: "from-snapshot", Usage: "take the policies that are stored in the snapshot, too"},
-		&cli.StringSliceFlag{Name: "policy", Usage: "take the policy `NAME` alone; may be repeated (default: all)"},
+			Usage: "read policies, bindings and params from `FILE`; may be repeated"},
+		&cli.BoolFlag{Name: "from-snapshot", Usage: "also evaluate the policies in the snapshot"},
+		&cli.StringSliceFlag{Name: "policy", Usage: "evaluate only the policy `NAME`; may be repeated (default: all)"},
 		&cli.StringFlag{Name: "as", Value: policy.DefaultUser, Usage: "evaluate requests of `USER`"},
 		&cli.StringSliceFlag{Name: "as-group", Usage: "evaluate requests of a member of `GROUP`; may be repeated"},
 	}

@@ -28,52 +28,50 @@ import (
 func rehearseCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "rehearse",
-		Usage:     "restore a snapshot into an etcd and an API server here, and test it",
+		Usage:     "restore a snapshot into a local etcd and API server, and test it",
 		ArgsUsage: "SNAPSHOT",
 		Description: `etcdshift rehearse before.db
 etcdshift rehearse before.db --after after.db -o json > rehearsal.json
 etcdshift rehearse --kube-apiserver ./kube-apiserver \
     --kube-controller-manager ./kube-controller-manager after.db
 etcdshift rehearse --hold --kubeconfig kubeconfig after.db`,
-		UsageText: `Restores SNAPSHOT as "etcdutl snapshot restore" does with the flags that a migration prints,
-starts an etcd on it, and compares every key and HashKV with the file. Then it starts an API server: lists every
-custom resource at every served version, and tries an update and a server-side apply of some, in dry runs. What fails
-is a finding, with the message of the server. What could not be checked is named.
+		UsageText: `Restores SNAPSHOT like "etcdutl snapshot restore" with the flags that a migration prints, starts
+an etcd on it, and compares every key and HashKV with the file. Then it starts an API server, lists every custom
+resource at every served version, and tries updates and server-side applies of a sample, as dry runs. Each failure is
+a finding, with the message of the server. Omitted checks are listed.
 
-The API server is Kubernetes' own for custom resources, which is part of this program. With --kube-apiserver it is
-yours, and built-in kinds are tried too; with --kube-controller-manager the objects are named that the garbage
-collector deletes in its first look.
+The default API server is Kubernetes' own for custom resources, built into this program. --kube-apiserver runs your
+API server, and tests built-in kinds too; --kube-controller-manager lists the objects that the garbage collector
+would delete first.
 
 Everything runs in a temporary folder of your own, in processes that end with this one. It takes disk space of the
 size of the snapshot for each member, and contacts no other machine: webhooks and aggregated APIs are not checked,
-except the conversion of a GROUP that --conversion-webhook or --conversion-exec name.
+except the conversion of a GROUP given by --conversion-webhook or --conversion-exec.
 
-With --policy, every object meets ValidatingAdmissionPolicies that you plan to enforce, as "etcdshift policy check"
-has it.
+With --policy, every object is also checked against ValidatingAdmissionPolicies, as by "etcdshift policy check".
 
-With --after, both are rehearsed, and only what fails in FILE and not in SNAPSHOT decides the exit status.
+With --after, both files are rehearsed; the exit status counts only failures of FILE that SNAPSHOT does not have.
 
 Exit status: 0 nothing fails, 1 something fails, 2 usage, 5 could not rehearse, 130 interrupted.`,
 		Flags: readFlags("have the API server decrypt values with",
 			&cli.StringFlag{Name: "after", Usage: "also rehearse `FILE`, a changed copy of SNAPSHOT, and compare"},
 			&cli.StringFlag{Name: "kube-apiserver", Usage: "run the API server `BINARY`"},
 			&cli.StringFlag{Name: "kube-controller-manager",
-				Usage: "run the garbage collector of `BINARY`; takes --kube-apiserver"},
-			&cli.StringSliceFlag{Name: "policy", Usage: "have all objects meet the ValidatingAdmissionPolicies in " +
+				Usage: "run the garbage collector of `BINARY`; requires --kube-apiserver"},
+			&cli.StringSliceFlag{Name: "policy", Usage: "check all objects against the ValidatingAdmissionPolicies in " +
 				"`FILE`; may be repeated"},
 			&cli.IntFlag{Name: "members", Value: 1, Usage: "restore `N` members of a cluster"},
-			&cli.IntFlag{Name: "sample", Value: 1000, Usage: "try writes of `N` objects a kind"},
+			&cli.IntFlag{Name: "sample", Value: 1000, Usage: "try writes of `N` objects of each kind"},
 			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
-				Usage: "raise revisions by `N` in the restore"},
+				Usage: "raise the revision by `N` in the restore"},
 			&cli.StringSliceFlag{Name: "conversion-webhook",
-				Usage: "`GROUP=URL`: ask a webhook at URL to convert objects; may be repeated"},
+				Usage: "`GROUP=URL`: convert objects of GROUP with the webhook at URL; may be repeated"},
 			&cli.StringSliceFlag{Name: "conversion-exec",
-				Usage: "`GROUP=COMMAND`: have a command convert them; may be repeated"},
-			&cli.StringFlag{Name: "conversion-ca", Usage: "trust webhooks that the certificates in `FILE` vouch for"},
-			&cli.BoolFlag{Name: "hold", Usage: "let the servers run for kubectl until Ctrl-C; takes --kubeconfig"},
-			&cli.StringFlag{Name: "kubeconfig", Usage: "with --hold, write a kubeconfig to `FILE`, which " +
-				"must not exist"},
-			&cli.StringFlag{Name: "dir", Usage: "make the temporary folder in `DIR` (default: the system's)"},
+				Usage: "`GROUP=COMMAND`: convert objects of GROUP with COMMAND; may be repeated"},
+			&cli.StringFlag{Name: "conversion-ca", Usage: "verify webhooks with the CA certificates in `FILE`"},
+			&cli.BoolFlag{Name: "hold", Usage: "keep the servers running for kubectl until Ctrl-C; requires --kubeconfig"},
+			&cli.StringFlag{Name: "kubeconfig", Usage: "with --hold, write a kubeconfig to the new file `FILE`"},
+			&cli.StringFlag{Name: "dir", Usage: "create the temporary folder in `DIR` (default: the folder of the system)"},
 			outputFlag("text", "json", "junit")),
 		Action: checking(runRehearse),
 	}

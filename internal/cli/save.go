@@ -27,17 +27,18 @@ func saveCommand() *cli.Command {
 		Description: `etcdshift save before.db --cacert ca.crt --cert etcd.crt --key etcd.key \
     --endpoints https://10.0.0.1:2379,https://10.0.0.2:2379
 ETCDCTL_USER=root:PASSWORD etcdshift save before.db`,
-		UsageText: `Takes the snapshot that "etcdctl snapshot save" takes, with the flags and variables
-(ETCDCTL_ENDPOINTS) of etcdctl; a flag wins over its variable. Of several endpoints, followers come before the
-leader. A learner, a member without a leader, with an alarm CORRUPT, or more than --max-lag raft entries behind the
-newest is refused, and the member must confirm with its leader that it is up to date. If a download breaks off, the
-next member is tried from the start, all of them three times.
+		UsageText: `Takes the same snapshot as "etcdctl snapshot save", with the flags and variables
+(ETCDCTL_ENDPOINTS) of etcdctl; a flag overrides its variable. Of several endpoints, followers come before the
+leader. Refused are learners, members without a leader or with a CORRUPT alarm, and members more than --max-lag raft
+entries behind the newest; a member must also confirm with its leader that it is up to date. If a download breaks
+off, the next member is tried, up to three times each, always from the start.
 
-OUT has mode 0600, replaces no file, and appears only after it was received whole, read back and synced; its SHA-256
-is compared with the member's. Name members, not a load balancer. Of a cluster that has lost its quorum, "etcdctl
-snapshot save" still takes what a member has.
+OUT has mode 0600, replaces no file, and appears only after it was received completely, read back and synced; its
+SHA-256 is compared with the SHA-256 from the member. Give the endpoints of members, not of a load balancer. In a
+cluster without quorum, "etcdctl snapshot save" still saves the data of one member.
 
-Exit status: 0 saved, 1 failed or no member fits, 2 usage, 130 interrupted. With any but 0 there is no OUT.`,
+Exit status: 0 saved, 1 failed or no suitable member, 2 usage, 130 interrupted. With any status except 0 there is no
+OUT.`,
 		Flags: append(etcdFlags(),
 			&cli.Int64Flag{Name: "max-lag", Value: save.DefaultMaxLag,
 				Usage: "refuse a member more than `N` raft entries behind the newest"},

@@ -21,30 +21,30 @@ import (
 func signCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "sign",
-		Usage:     "sign a file, for \"verify --key\" to check",
+		Usage:     "sign a file; \"verify --key\" checks the signature",
 		ArgsUsage: "FILE",
 		Description: `minisign -G -p backup.pub -s backup.key
 etcdshift sign before.db --key backup.key
 etcdshift verify before.db --key backup.pub`,
-		UsageText: `Writes FILE.minisig, a signature of the bytes of FILE as they are: a snapshot, also a compressed
-one, an archive, a page or a report. It has the format of minisign, and minisign checks it too. FILE is read once and
-not changed.
+		UsageText: `Writes FILE.minisig, a signature of the stored bytes of FILE: a snapshot, also a compressed one,
+an archive, a page or a report. The signature has the format of minisign, and minisign checks it too. FILE is read
+once and not changed.
 
-"minisign -G" makes keys. The passphrase of an encrypted secret key is asked for on the terminal, or is the first
+"minisign -G" creates keys. The passphrase of an encrypted secret key is read from the terminal, or from the first
 line of --passphrase-file.
 
-The trusted comment of a signature is signed too. Without --comment it has the name of FILE and the time of its last
-change, not of the signing: the same FILE, key and flags give the same bytes. Every file that is written has mode
-0600 and replaces none.
+The trusted comment of a signature is signed too. By default it consists of the name of FILE and the time of its last
+change, not of the signing: the same FILE, key and flags give the same bytes. The signature file has mode 0600 and
+replaces no file.
 
-Exit status: 0 written, 1 failed, 2 usage, 130 interrupted. With any but 0 nothing was written, unless the message says
-that only printing failed.`,
+Exit status: 0 written, 1 failed, 2 usage, 130 interrupted. With any status except 0 nothing was written, unless the
+message says that only printing failed.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "key", Usage: "sign with the secret key in `FILE`"},
-			&cli.StringFlag{Name: "signature", Usage: "write the signature to `FILE` (default: that of the argument, " +
-				"with .minisig behind it)"},
-			&cli.StringFlag{Name: "comment", Usage: "sign the line `TEXT` too, in place of name and time"},
-			&cli.StringFlag{Name: "time", Usage: "sign `TIME` (RFC 3339) in place of that of the last change"},
+			&cli.StringFlag{Name: "signature", Usage: "write the signature to `FILE` (default: the name of the argument " +
+				"plus .minisig)"},
+			&cli.StringFlag{Name: "comment", Usage: "sign the line `TEXT` too, instead of name and time"},
+			&cli.StringFlag{Name: "time", Usage: "sign `TIME` (RFC 3339) instead of the time of the last change"},
 			&cli.StringFlag{Name: "passphrase-file", Usage: "read the passphrase of the secret key from `FILE`"},
 			textOrJSON(), quietFlag(),
 		},

@@ -28,20 +28,20 @@ etcdshift verify --encryption-config encryption.yaml before.db
 etcdshift verify --key backup.pub before.db
 etcdshift verify -o json before.db && etcdutl snapshot restore before.db`,
 		UsageText: `Reads the whole file: digest, pages, the free list, the order of records, the numbers of each
-record against the one before it, and every lease, alarm, user, role, member and version that etcd decodes when it
-starts. "etcdutl snapshot restore" checks the digest only. With --encryption-config, also whether its keys decrypt
-every encrypted value. Of an archive of "kcp extract", also whether it still matches its manifest.
+record against the record before it, and every lease, alarm, user, role, member and version that etcd decodes when it
+starts. "etcdutl snapshot restore" checks only the digest. With --encryption-config, verify also checks that the keys
+decrypt every encrypted value. For an archive of "kcp extract", it also checks that the archive matches its manifest.
 
-With --key, first whether the key has signed the file: FILE.minisig of "sign" or of minisign. A signature by another
-key, of other bytes or with another comment is a finding, a missing one or one of minisign's legacy format could not
-be checked. Of a page, a report or a plan (.html, .md, .json, .jsonl, .sarif, .xml, .yaml) and of SHA256SUMS the
-signature alone is checked.
+With --key, verify first checks that the key has signed the file, with the signature FILE.minisig of "sign" or of
+minisign. A signature by another key, of other bytes or with another comment is a finding. Without a signature, or
+with one in minisign's legacy format, the exit status is 5. For pages, reports and plans (.html, .md, .json, .jsonl,
+.sarif, .xml, .yaml) and SHA256SUMS, verify checks only the signature.
 
-Of a "fatal" finding etcdutl or a server dies; a server that "lies" starts and serves wrong numbers; it lives with a
-warning.
+Findings: "fatal": etcdutl or etcd cannot use the file; "lies": etcd starts and serves wrong data; "warning": etcd
+works.
 
 Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not check, 130 interrupted.`,
-		Flags: readFlags("see whether every encrypted value can be decrypted with",
+		Flags: readFlags("check that every encrypted value can be decrypted with",
 			append(signatureFlags(), textOrJSON())...),
 		Action: checking(runVerify),
 	}

@@ -19,9 +19,9 @@ import (
 // signatureFlags returns verify's flags for signatures.
 func signatureFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "key", Usage: "check the signature by the public key in `FILE`, or by the 56 " +
-			"characters of one"},
-		&cli.StringFlag{Name: "signature", Usage: "look for the signature in `FILE` (default: SNAPSHOT.minisig)"},
+		&cli.StringFlag{Name: "key", Usage: "check the signature with the public key in `FILE`, or given as " +
+			"56 characters"},
+		&cli.StringFlag{Name: "signature", Usage: "read the signature from `FILE` (default: SNAPSHOT.minisig)"},
 	}
 }
 

@@ -18,23 +18,23 @@ import (
 // Spec is the command "compact".
 var Spec = transform.Spec{
 	Name:  "compact",
-	Usage: "drop the history, so that the file is as small as it can be",
+	Usage: "remove the history and free pages, for the smallest file",
 	Examples: `etcdshift compact full.db small.db
 etcdshift compact --disarm member/snap/db small.db
 etcdshift compact --keep-revisions 1000 full.db small.db`,
-	Text: `Does to a file what "etcdctl compact" and "etcdctl defrag" do to a running etcd: overwritten values and
-deletions go, also from free pages; live keys keep their values and all their numbers; leases, users and all else
-stay. With --disarm it is the way out of "mvcc: database space exceeded" where etcd does not start: the restored etcd
-takes writes again. A second run changes nothing.`,
+	Text: `Compacts and defragments a file, like "etcdctl compact" and "etcdctl defrag" on a running etcd:
+overwritten values and deletions are removed, also from free pages; live keys keep their values and revisions;
+leases, users and everything else stay. If etcd does not start after "mvcc: database space exceeded", use --disarm:
+the restored etcd accepts writes again. A second run changes nothing.`,
 	Codes:    []*finding.Code{codeAlready},
 	Settles:  map[string]string{codeAlready.Name: "ask for fewer with --keep-revisions"},
 	Sections: []transform.Section{&Section{}},
 	Unread:   true,
 	Flags: []transform.Flag{
-		{Name: "keep-revisions", Usage: "keep the last `N` revisions beside the current one, for watches that began " +
-			"before (default: none)"},
-		{Name: "disarm", Default: false, Usage: "leave out NOSPACE alarms, under which the restored etcd would " +
-			"take no writes"},
+		{Name: "keep-revisions", Usage: "also keep the `N` revisions before the current one, for watches that began " +
+			"earlier (default: none)"},
+		{Name: "disarm", Default: false, Usage: "remove NOSPACE alarms; with an alarm the restored etcd would " +
+			"refuse writes"},
 	},
 	New: func(_ context.Context, a *transform.Args) (transform.Transform, error) {
 		keep, err := strconv.ParseInt(cmp.Or(a.String("keep-revisions"), "0"), 10, 64)

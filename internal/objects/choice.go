@@ -23,12 +23,12 @@ func ChoiceFlags() []transform.Flag {
 	return []transform.Flag{
 		{Name: "namespace", Short: "n", Category: category, Usage: "look in namespace `NS` (default: default)"},
 		{Name: "all-namespaces", Short: "A", Category: category, Default: false, Usage: "look in all namespaces"},
-		{Name: "selector", Short: "l", Category: category, Usage: "objects whose labels fit `SELECTOR`"},
+		{Name: "selector", Short: "l", Category: category, Usage: "select objects with labels that match `SELECTOR`"},
 		{Name: "field-selector", Category: category,
-			Usage: "objects whose fields fit `SELECTOR`, such as status.phase=Failed"},
-		{Name: "where", Category: category, Usage: "objects for which the CEL expression `CEL` is true, such as " +
-			"'object.spec.replicas == 0'"},
-		{Name: "all", Category: category, Default: false, Usage: "all objects of TYPE"},
+			Usage: "select objects with fields that match `SELECTOR`, such as status.phase=Failed"},
+		{Name: "where", Category: category, Usage: "select objects for which the expression `CEL` is true, such " +
+			"as 'object.spec.replicas == 0'"},
+		{Name: "all", Category: category, Default: false, Usage: "select all objects of TYPE"},
 	}
 }
 

@@ -21,26 +21,25 @@ etcdshift patch before.db after.db pv data-0 --type merge \
 etcdshift patch before.db after.db widgets -A --type json \
     --where 'has(object.metadata.finalizers)' \
     -p '[{"op": "remove", "path": "/metadata/finalizers"}]'`,
-	Text: `Changes the named or selected objects as kubectl patch does. Rules about immutable fields do not hold
-here: the node affinity of a PersistentVolume, the clusterIP of a Service, the selector of a Deployment and the
-status can be patched. The result must fit the schema and rules of its CustomResourceDefinition, or the fields of its
-native kind.
+	Text: `Changes the named or selected objects like kubectl patch. Immutable fields can be changed too: the node
+affinity of a PersistentVolume, the clusterIP of a Service, the selector of a Deployment, and the status. The result
+must be valid for the schema and rules of its CustomResourceDefinition, or the fields of its built-in kind.
 
-A patch is YAML or JSON. It meets the object at its stored version, as "etcdshift get -o yaml" prints it. A server
-adds defaults when it reads the object. metadata.generation grows as by a server's update. A CustomResourceDefinition
-must stay one that a server accepts.`,
+A patch is YAML or JSON. It is applied to the object at its stored version, as "etcdshift get -o yaml" prints it. A
+server adds defaults when it reads the object. metadata.generation grows as after an update by a server. A patched
+CustomResourceDefinition must still be valid for a server.`,
 	Codes: append([]*finding.Code{codeFailed, codeIdentity, codeStrategic, codeAddress, codeNoAddress, codeNothing,
 		transform.CodeUnknownFields, transform.CodeInvalidObject,
 		transform.CodeWouldBePlaintext}, slices.Concat(objects.FreedCodes(), objects.ChoiceCodes())...),
 	Settles: map[string]string{
 		codeStrategic.Name:     "give --type merge",
-		finding.Encrypted.Name: "open them with --encryption-config FILE",
+		finding.Encrypted.Name: "decrypt them with --encryption-config FILE",
 	},
 	Flags: slices.Concat([]transform.Flag{
-		{Name: "patch", Short: "p", Usage: "the `PATCH`, in YAML or JSON"},
+		{Name: "patch", Short: "p", Usage: "apply `PATCH`, in YAML or JSON"},
 		{Name: "patch-file", Usage: "read the patch from `FILE`"},
 		{Name: "type", Default: typeStrategic, Choices: []string{typeStrategic, typeMerge, typeJSON},
-			Usage: "`strategic|merge|json`: the type of the patch; custom resources take no strategic one"},
+			Usage: "`strategic|merge|json`: set the type of the patch; strategic is not for custom resources"},
 	}, objects.ChoiceFlags()),
 	New: newFromArgs,
 }

@@ -16,21 +16,21 @@ var Spec = transform.Spec{
 etcdshift policy apply before.db after.db -f policies.yaml --diff
 etcdshift policy apply before.db after.db -f policies.yaml \
     --policy sidecar --strict`,
-	Text: `Evaluates MutatingAdmissionPolicies on every stored object that they match, with k8s.io/apiserver's own
-code, and writes what they make of it: labels, sidecars, fields that no update may change. FILE has policies and
-bindings of admissionregistration.k8s.io/v1, v1beta1 or v1alpha1 as YAML or JSON, and may have params; other params
-and Namespaces are those of the snapshot.
+	Text: `Evaluates MutatingAdmissionPolicies on every stored object that they match, with the code of
+k8s.io/apiserver, and writes the changed objects: labels, sidecars, also fields that are immutable in updates. FILE
+contains policies and bindings of admissionregistration.k8s.io/v1, v1beta1 or v1alpha1 as YAML or JSON, and
+optionally params; other params and Namespaces come from the snapshot.
 
-The request is an update by the user of --as that changes nothing. Rules for CREATE alone match nothing, which is a
-finding, as is what only a server can tell: the authorizer, and conversions between versions of built-in kinds or by
-a webhook. An expression that fails refuses the run where failurePolicy is Fail. Objects that a second evaluation
-would change again are refused (not-idempotent).`,
+The request is an update without changes by the user of --as. Rules for CREATE alone match nothing; this is a
+finding. So are expressions that only a server can evaluate: calls of the authorizer, and conversions between
+versions of built-in kinds or by a webhook. A failed expression refuses the run if failurePolicy is Fail. Objects
+that a second evaluation would change again are refused (not-idempotent).`,
 	Flags: []transform.Flag{
 		{Name: "filename", Short: "f", Default: []string{},
-			Usage: "take policies, bindings and params from `FILE`; may be repeated"},
-		{Name: "from-snapshot", Default: false, Usage: "take the policies that are stored in the snapshot, too"},
-		{Name: "policy", Default: []string{}, Usage: "take the policy `NAME` alone; may be repeated (default: all)"},
-		{Name: "strict", Default: false, Usage: "refuse to go on where a policy matches no object"},
+			Usage: "read policies, bindings and params from `FILE`; may be repeated"},
+		{Name: "from-snapshot", Default: false, Usage: "also evaluate the policies in the snapshot"},
+		{Name: "policy", Default: []string{}, Usage: "evaluate only the policy `NAME`; may be repeated (default: all)"},
+		{Name: "strict", Default: false, Usage: "refuse the run if a policy matches no object"},
 		{Name: "as", Default: DefaultUser, Usage: "evaluate requests of `USER`"},
 		{Name: "as-group", Default: []string{}, Usage: "evaluate requests of a member of `GROUP`; may be repeated"},
 	},

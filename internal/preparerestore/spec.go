@@ -21,7 +21,7 @@ const (
 // Spec is the command "prepare-restore".
 var Spec = transform.Spec{
 	Name:  "prepare-restore",
-	Usage: "prepare a snapshot for other machines, or for a copy beside production",
+	Usage: "prepare a snapshot for a restore on other machines, or beside production",
 	Examples: `etcdshift prepare-restore before.db after.db
 etcdshift prepare-restore --keep-node n1 --keep-node n2 \
     before.db after.db
@@ -29,19 +29,19 @@ etcdshift prepare-restore --isolate --report report.json \
     before.db copy.db
 etcdshift prepare-restore --undo report.json \
     copy.db back.db`,
-	Text: `Takes out what ties a snapshot to the machines that it was taken on: what "doctor --for new-machines"
-finds. Nodes that do not come back, and with them their Leases, CSINodes, VolumeAttachments and Pods, so that
-controllers make new ones; leases of API servers and leaders; requests for certificates, Events and bootstrap tokens.
-Webhooks in the cluster become failurePolicy Ignore, and APIServices that do not answer are deleted: --undo puts both
-back, from the "saved" of the report. Each item is a step with a name for --only and --skip: ` +
+	Text: `Removes the objects that depend on the old machines, as found by "doctor --for new-machines": lost Nodes
+with their Leases, CSINodes, VolumeAttachments and Pods, so that controllers create new ones; leases of API servers
+and leaders; certificate requests, Events and bootstrap tokens. Webhooks in the cluster become failurePolicy Ignore,
+and APIServices without a running server are deleted: --undo restores both from "saved" in the report. Each step has
+a name for --only and --skip: ` +
 		strings.Join(stepNames(), ", ") + `.
 
-With --isolate the restored cluster acts on nothing outside: workloads have no Pods, Jobs and CronJobs are suspended,
+With --isolate the restored cluster changes nothing outside: workloads have no Pods, Jobs and CronJobs are suspended,
 Services have no load balancers, volumes are retained, and controllers such as Argo CD, Flux or Cluster API are
-paused by their own switches. docs/guides/prepare-restore.md lists what is changed and how it is undone. DNS and
-kube-proxy in kube-system keep running, and what --keep-running names.
+paused with their own switches. docs/guides/prepare-restore.md lists all changes and the way to undo each. DNS and
+kube-proxy in kube-system keep running, and so do the workloads of --keep-running.
 
-What no step can mend, such as data on the disks of the old machines, is listed as a step by hand.`,
+Work outside the snapshot, such as data on the disks of the old machines, is listed as manual steps.`,
 	Codes:    codes(),
 	Settles:  map[string]string{codeKeepNode.Name: "spell --keep-node as \"etcdshift get IN nodes\" prints the Node"},
 	Sections: []transform.Section{&Prepared{}},
@@ -51,21 +51,20 @@ What no step can mend, such as data on the disks of the old machines, is listed 
 
 func flags() []transform.Flag {
 	return []transform.Flag{
-		{Name: "keep-node", Default: []string{}, Usage: "the Node `NAME` comes back, with all that is on it; may " +
+		{Name: "keep-node", Default: []string{}, Usage: "keep the Node `NAME` with its Pods and volumes; may " +
 			"be repeated"},
 		{Name: "only", Category: stepsCategory, Default: []string{}, Choices: stepNames(),
-			Usage: "take this `STEP` only; may be repeated"},
+			Usage: "run only `STEP`; may be repeated"},
 		{Name: "skip", Category: stepsCategory, Default: []string{}, Choices: stepNames(),
-			Usage: "do not take this `STEP`; may be repeated"},
+			Usage: "omit `STEP`; may be repeated"},
 		{Name: string(newKey), Category: stepsCategory, Default: false,
-			Usage: "the API servers sign with a new key: empty the Secrets with tokens of ServiceAccounts, which are " +
-				"filled anew"},
+			Usage: "empty the Secrets with tokens of ServiceAccounts: API servers with a new signing key fill them again"},
 		{Name: string(isolated), Category: isolateCategory, Default: false,
-			Usage: "the restored cluster must not act on the world"},
+			Usage: "prevent the restored cluster from changing anything outside"},
 		{Name: "keep-running", Category: isolateCategory, Default: []string{},
-			Usage: "this workload keeps its Pods: `NAMESPACE/NAME`, or NAMESPACE for all in it; may be repeated"},
+			Usage: "keep the Pods of a workload: `NAMESPACE/NAME`, or NAMESPACE for all its workloads; may be repeated"},
 		{Name: "undo", Category: isolateCategory,
-			Usage: "put back what a run changed whose report is `REPORT`, and nothing else"},
+			Usage: "undo the changes of an earlier run with the report `REPORT`, and change nothing else"},
 	}
 }
 

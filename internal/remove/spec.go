@@ -19,22 +19,21 @@ etcdshift delete before.db after.db deploy -A \
     --where 'object.spec.replicas == 0'
 etcdshift delete before.db after.db namespaces shop --keep`,
 	Rest: "TYPE[/NAME] [NAME...]",
-	Text: `Deletes the objects that kubectl delete would with the same words. A namespace is deleted with everything
-in it. TYPE alone chooses nothing: --all chooses every object of it. With --keep the chosen objects stay, and the
-others of the same types and namespaces are deleted.
+	Text: `Deletes the same objects as "kubectl delete" with the same arguments. A namespace is deleted with all its
+objects. TYPE alone selects nothing: add --all to select all its objects. With --keep the selected objects stay, and
+the other objects of the same types and namespaces are deleted.
 
-The report names each deleted object, each that had finalizers, which do not run, and what the garbage collector will
-delete after the restore because its owners are deleted.`,
+The report lists each deleted object, each object with finalizers (they do not run), and the objects that the garbage
+collector will delete after the restore because their owners are deleted.`,
 	Codes:    codes(),
 	Sections: []transform.Section{&Deletion{}},
 	Flags: append(objects.ChoiceFlags(),
 		transform.Flag{Name: "keep", Default: false,
-			Usage: "keep the chosen objects, delete the others of the same types and namespaces"},
+			Usage: "keep the selected objects, delete the others of the same types and namespaces"},
 		transform.Flag{Name: "cascade", Default: "background", Choices: []string{"background", "orphan"},
 			Bare: "background",
-			Usage: "`background|orphan`, behind \"=\" as in kubectl: leave objects with deleted owners to the " +
-				"garbage collector, " +
-				"or remove the owners from them"}),
+			Usage: "`background|orphan`, after \"=\" as in kubectl: leave dependents of deleted objects to the " +
+				"garbage collector, or remove their references to the deleted owners"}),
 	New: newFromArgs,
 }
 

@@ -14,21 +14,21 @@ import (
 // Spec is the command "rename-node".
 var Spec = transform.Spec{
 	Name:  "rename-node",
-	Usage: "rename nodes, wherever their names stand",
+	Usage: "rename nodes, with all references to them",
 	Rest:  "OLD=NEW...",
 	Examples: `etcdshift rename-node before.db after.db node-1=worker-1
 etcdshift rename-node --dry-run --report report.json \
     before.db after.db a=b b=a`,
-	Text: `Renames Nodes with their Leases and CSINodes, and all that refers to them by name: bound and mirror Pods,
-node affinity and selectors by hostname, VolumeAttachments, EndpointSlices, owner references, node users in RBAC, and
-the records of Calico and Cilium. UIDs stay. What else mentions an old name is listed as a warning, and what is on
-the machines as steps by hand.`,
+	Text: `Renames Nodes with their Leases and CSINodes, and all references by name: bound and mirror Pods, node
+affinity and selectors by hostname, VolumeAttachments, EndpointSlices, owner references, node users in RBAC, and the
+records of Calico and Cilium. UIDs stay. Other objects with an old name are listed as warnings, and changes on the
+machines as manual steps.`,
 	Codes: slices.Concat([]*finding.Code{
 		codeNoNode, codeMentioned, codeAttachment, transform.CodeNameTaken, transform.CodeUnsupportedLayout,
 	}, transform.ObjectCodes()),
 	Settles: map[string]string{
 		codeNoNode.Name:              "\"etcdshift get IN nodes\" lists the names",
-		finding.Encrypted.Name:       "open them with --encryption-config FILE",
+		finding.Encrypted.Name:       "decrypt them with --encryption-config FILE",
 		transform.CodeNameTaken.Name: "delete the other object first, with \"etcdshift delete\"",
 	},
 	New: func(_ context.Context, a *transform.Args) (transform.Transform, error) {

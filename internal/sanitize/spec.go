@@ -11,7 +11,7 @@ import (
 // Spec describes the command "sanitize".
 var Spec = transform.Spec{
 	Name:  "sanitize",
-	Usage: "replace secrets and names, so that others may have the snapshot",
+	Usage: "replace secrets and names, to share the snapshot",
 	Examples: `etcdshift sanitize before.db for-support.db
 etcdshift sanitize --keep-names before.db for-support.db
 etcdshift sanitize --plaintext \
@@ -19,14 +19,14 @@ etcdshift sanitize --plaintext \
 etcdshift sanitize --key key.bin before.db again.db`,
 	Text: `Replaces the data of Secrets, ServiceAccount tokens, bootstrap tokens, values of Helm releases, and every
 credential that "get" would redact: in ConfigMaps, annotations, environment variables, commands and custom resources.
-A value keeps its shape and length: base64, JSON, PEM, hexadecimal, digits. Equal secrets become equal values. They
-are derived from a random key that is thrown away, so that two runs differ; --key gives the same values each time.
+A value keeps its shape and length: base64, JSON, PEM, hexadecimal, digits. Equal secrets become equal values. New
+values are derived from a random key that is not kept, so two runs differ; --key gives the same values each time.
 
 Names of namespaces and objects are replaced by names of the same shape and length, in all references, selectors and
-texts; --keep-names keeps them. The report has each word and what is in its place: keep it with you.
+texts; --keep-names keeps them. The report lists each word with its replacement: do not share the report.
 
-History, deleted objects, free pages, users of etcd and its members are left out. Types, IP addresses and short words
-in texts stay: the report and docs/guides/sanitize.md list what is not replaced.`,
+History, deleted objects, free pages, etcd users and members are omitted. Types, IP addresses and short words in
+texts stay: the report and docs/guides/sanitize.md list everything that is not replaced.`,
 	Codes: []*finding.Code{codeNotSanitized, transform.CodeWouldBePlaintext},
 	Settles: map[string]string{
 		codeNotSanitized.Name: "give --encryption-config FILE and --plaintext for encrypted values",
@@ -34,10 +34,10 @@ in texts stay: the report and docs/guides/sanitize.md list what is not replaced.
 	Sections:      []transform.Section{&Sanitized{}},
 	NotForRestore: true,
 	Flags: []transform.Flag{
-		{Name: "keep-names", Default: false, Usage: "names of namespaces and objects stay as they are"},
-		{Name: "plaintext", Default: false, Usage: "write what is encrypted at rest in the clear once it is " +
-			"sanitized: the receiver has no key"},
-		{Name: "key", Usage: "derive values from `FILE`, 32 bytes or more, instead of a random key; whoever has it " +
+		{Name: "keep-names", Default: false, Usage: "keep the names of namespaces and objects"},
+		{Name: "plaintext", Default: false, Usage: "write sanitized values unencrypted, also those that are encrypted " +
+			"in IN: the receiver has no key"},
+		{Name: "key", Usage: "derive values from `FILE`, 32 bytes or more, instead of a random key; anyone with FILE " +
 			"can test guesses"},
 	},
 	New: newFromArgs,
@@ -52,8 +52,8 @@ const leastKey = 32
 func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, error) {
 	switch {
 	case a.IsSet("encryption-config") && !a.Bool("plaintext"):
-		return nil, transform.Usagef("the receiver of OUT has no key: say with --plaintext that values are written " +
-			"in the clear once they are sanitized")
+		return nil, transform.Usagef("the receiver of OUT has no key: add --plaintext to write sanitized values " +
+			"unencrypted")
 	}
 	key, err := a.ReadFile(ctx, "key")
 	switch {

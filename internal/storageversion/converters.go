@@ -11,22 +11,22 @@ import (
 const (
 	webhookFlag       = "conversion-webhook"
 	execFlag          = "conversion-exec"
-	converterCategory = "In place of conversion webhooks"
+	converterCategory = "Instead of the conversion webhooks of the cluster"
 )
 
 var converterFlags = []transform.Flag{
 	{Name: webhookFlag, Category: converterCategory, Default: []string{},
-		Usage: "`GROUP=URL`: ask a webhook that runs at URL to convert objects of the group; may be repeated"},
+		Usage: "`GROUP=URL`: convert objects of GROUP with the webhook at URL; may be repeated"},
 	{Name: execFlag, Category: converterCategory, Default: []string{},
-		Usage: "`GROUP=COMMAND`: have a command convert them, which reads a ConversionReview and prints one; may " +
-			"be repeated"},
+		Usage: "`GROUP=COMMAND`: convert objects of GROUP with COMMAND: it reads a ConversionReview and prints " +
+			"one; may be repeated"},
 	{Name: "conversion-ca", Category: converterCategory,
-		Usage: "trust webhooks that the certificates in `FILE` vouch for (default: caBundle of the " +
+		Usage: "verify webhooks with the CA certificates in `FILE` (default: caBundle of the " +
 			"CustomResourceDefinition)"},
-	{Name: "conversion-client-cert", Category: converterCategory, Usage: "show webhooks the certificate in `FILE`"},
-	{Name: "conversion-client-key", Category: converterCategory, Usage: "its key, in `FILE`"},
+	{Name: "conversion-client-cert", Category: converterCategory, Usage: "identify to webhooks with the certificate in `FILE`"},
+	{Name: "conversion-client-key", Category: converterCategory, Usage: "use the private key in `FILE` for --conversion-client-cert"},
 	{Name: "conversion-timeout", Category: converterCategory, Default: 30 * time.Second,
-		Usage: "give up a call after `TIME`"},
+		Usage: "end a call after `TIME`"},
 }
 
 func readConverters(ctx context.Context, a *transform.Args) (map[string]Converter, error) {

@@ -24,18 +24,18 @@ etcdshift migrate storage-versions --group example.com --to v1beta1 \
     before.db back.db
 etcdshift migrate storage-versions --conversion-exec example.com=./convert \
     before.db after.db`,
-	Text: `Leaves every custom resource at the storage version of its CustomResourceDefinition, byte for byte as a
-write by an API server that changes nothing would, and then makes status.storedVersions tell which versions are
-really stored. After that an old version can be removed from the definition. It repairs what fails with "must appear
-in spec.versions", "request to convert CR from an invalid group/version" (--map) and "conversion webhook for ...
+	Text: `Stores every custom resource at the storage version of its CustomResourceDefinition, with the bytes that
+an API server would store after an update without changes, and then lists only the versions that are still stored in
+status.storedVersions. After that, an old version can be removed from the definition. It repairs "must appear in
+spec.versions", "request to convert CR from an invalid group/version" (--map) and "conversion webhook for ...
 failed".`,
 	Codes: codes(),
 	Settles: map[string]string{
-		finding.Encrypted.Name:    "open them with --encryption-config FILE",
-		codeConversionFailed.Name: "the converter says why; mend it and run again",
+		finding.Encrypted.Name:    "decrypt them with --encryption-config FILE",
+		codeConversionFailed.Name: "the message of the converter says why; fix the converter and run again",
 		codeNeedsWebhook.Name: "convert them with --conversion-webhook GROUP=URL or --conversion-exec " +
 			"GROUP=COMMAND",
-		codeUnlistedVersion.Name: "say which version takes its place with --map GROUP/OLD=NEW",
+		codeUnlistedVersion.Name: "name the version to use instead with --map GROUP/OLD=NEW",
 		transform.CodeWouldBePlaintext.Name: "name a provider that encrypts first for that resource in the " +
 			"--encryption-config",
 	},
@@ -46,35 +46,33 @@ failed".`,
 
 const (
 	choiceCategory  = "Which CustomResourceDefinitions (default: all)"
-	rewriteCategory = "What becomes of them"
+	rewriteCategory = "How to rewrite objects"
 )
 
 var choiceFlags = []transform.Flag{
 	{Name: "crd", Category: choiceCategory, Default: []string{},
-		Usage: "the one of this `NAME`, such as widgets.example.com; may be repeated"},
-	{Name: "group", Category: choiceCategory, Default: []string{}, Usage: "those of API group `G`; may be repeated"},
+		Usage: "select the definition `NAME`, such as widgets.example.com; may be repeated"},
+	{Name: "group", Category: choiceCategory, Default: []string{}, Usage: "select API group `G`; may be repeated"},
 	{Name: "selector", Short: "l", Category: choiceCategory,
-		Usage: "those whose labels match `SELECTOR`, as kubectl reads it"},
+		Usage: "select definitions with labels that match `SELECTOR`, as in kubectl"},
 	{Name: "exclude", Category: choiceCategory, Default: []string{},
-		Usage: "not the one of this `NAME`; may be repeated"},
+		Usage: "exclude the definition `NAME`; may be repeated"},
 }
 
 var rewriteFlags = []transform.Flag{
-	{Name: "to", Category: rewriteCategory, Usage: "make `VERSION` the storage version first, forward or back; takes " +
+	{Name: "to", Category: rewriteCategory, Usage: "make `VERSION` the storage version first, newer or older; requires " +
 		"--crd, --group or --selector"},
 	{Name: "map", Category: rewriteCategory, Default: []string{},
-		Usage: "read objects of a version that is gone as those of one that is there, `GROUP/OLD=NEW`; may " +
-			"be repeated"},
+		Usage: "read objects of the removed version OLD as version NEW, `GROUP/OLD=NEW`; may be repeated"},
 	{Name: "mode", Category: rewriteCategory, Default: "settled", Choices: []string{"settled", "pure"},
-		Usage: "`settled|pure`: write what updates that change nothing come to, or what one server-side apply of " +
-			"nothing leaves: " +
-			"without defaults that only the storage version has"},
+		Usage: "`settled|pure`: write the bytes after updates without changes, or after one empty server-side " +
+			"apply, without defaults that only the storage version has"},
 	{Name: "managed-fields", Category: rewriteCategory, Default: "fix", Choices: []string{"fix", "all", "keep"},
-		Usage: "`fix|all|keep`: relabel managedFields on which server-side apply would fail, or all of other " +
+		Usage: "`fix|all|keep`: relabel managedFields that would break server-side apply, or those of all other " +
 			"versions, or none"},
 	{Name: "rewrap", Category: rewriteCategory, Default: false,
-		Usage: "encrypt every value of the snapshot, native ones too, by the provider and key that " +
-			"--encryption-config names first"},
+		Usage: "encrypt every value of the snapshot, also of built-in types, with the first provider and key of " +
+			"--encryption-config"},
 }
 
 func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, error) {
@@ -94,8 +92,8 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 		}
 	}
 	if a.IsSet("to") && !a.IsSet("crd") && !a.IsSet("group") && !a.IsSet("selector") {
-		return nil, transform.Usagef("--to VERSION changes CustomResourceDefinitions; say which with --crd, --group " +
-			"or --selector")
+		return nil, transform.Usagef("--to VERSION changes CustomResourceDefinitions; select them with --crd, " +
+			"--group or --selector")
 	}
 	if o.Rewrap && !a.IsSet("encryption-config") {
 		return nil, transform.Usagef("--rewrap takes --encryption-config FILE")
