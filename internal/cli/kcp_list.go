@@ -18,18 +18,18 @@ import (
 func clusterListCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "list",
-		Usage:     "which logical clusters live here, and the orphans of others",
+		Usage:     "list the logical clusters and the orphans of shards",
 		ArgsUsage: "SHARD...",
 		Description: `etcdshift kcp list root.db
 etcdshift kcp list root.db shard-1.db --cache cache.db
 etcdshift kcp list -o json root.db | jq -r '.orphans[].keys[]'`,
 		UsageText: `Lists the logical clusters of kcp that live on each SHARD, with their contents, needs and owners.
-Then, if there are any: orphans, which are keys of logical clusters that do not live on that shard, as a live
-migration leaves them; copies in a cache of logical clusters that do not live where they were copied from; keys of no
-logical cluster; and records that are unreadable or contradict their key.
+Then it lists, if there are any: orphans (keys of logical clusters that do not live on that shard, left by a live
+migration); stale copies in a cache (the logical cluster does not live on the shard of the copy); keys of no logical
+cluster; and records that are unreadable or contradict their key.
 
-More shards show more: where the owner of an orphan lives, which logical cluster lives twice, which copies are stale.
-A cache in the etcd of a shard is found there; one of its own is given with --cache.
+With several shards it also shows the home of the owner of an orphan, logical clusters that live on two shards, and
+stale copies. A cache in the etcd of a shard is found there; a separate cache server needs --cache.
 
 Exit status: 0 read, regardless of findings; 1 unreadable, damaged or no shard of kcp; 2 usage; 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
@@ -345,8 +345,8 @@ func clusterCommand(specs []transform.Spec) *cli.Command {
 // moveOrder is in the help of each command of a move.
 const moveOrder = `
 
-In a move, stop all front-proxies first, then kcp of both shards and the cache server; restore; start the etcds, the
-cache server and the shards, and start the front-proxies last. A front-proxy that runs on sends requests to the old
+For a move, stop all front-proxies first, then kcp on both shards and the cache server; restore; start the etcds, the
+cache server and the shards; start the front-proxies last. A front-proxy that keeps running sends requests to the old
 shard for a minute or more.`
 
 // withShardNames checks the shard names of flags before an action.

@@ -19,7 +19,7 @@ import (
 func clusterVerifyCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "verify",
-		Usage:     "is a whole move sound: nothing lost, nothing doubled, nothing of another tenant touched",
+		Usage:     "check a move: nothing lost, nothing doubled, no other tenant touched",
 		ArgsUsage: "ARCHIVE ORIGIN-OUT DESTINATION-OUT",
 		Description: `etcdshift kcp verify team.archive root.out.db shard-1.out.db
 etcdshift kcp verify team.archive root.out.db shard-1.out.db \
@@ -28,39 +28,40 @@ etcdshift kcp verify team.archive root.out.db shard-1.out.db \
 etcdshift kcp verify -o json team.archive root.out.db shard-1.out.db \
     | jq -r '.findings[] | .code + " " + .key'`,
 		UsageText: `Checks a move before any of its shards starts. ARCHIVE is the file of "kcp extract", ORIGIN-OUT
-the output of "kcp purge" for the shard of before, DESTINATION-OUT the output of "kcp import" for the new shard.
+the output of "kcp purge" for the old shard, DESTINATION-OUT the output of "kcp import" for the new shard.
 
-Four questions are answered. Is a file damaged? Is anything of the archive lost, that is missing or changed on the
-destination? Is anything doubled, that is on the origin, in a second place, or in a cache as the origin wrote it? Was
-a record of anything else touched? All other records of the origin are compared with the digest from the extraction.
-On the destination, records written since the import are checked; with --destination, the input of the import, all of
-them. Copies in a cache must have the destination's name and no other change, and those of APIExports must be there.
---cache-before, the input of the purge of --cache, shows whether other records of that cache were touched. A purge
-with --scrub leaves no history of the purged records: the revision, or --origin, shows whether the archive has their
-last state.` + moveOrder + `
+It answers four questions. damaged: is a file damaged? lost: is a record of the archive missing or changed on the
+destination? doubled: is a record still on the origin, in a second place, or in a cache as a copy from the origin?
+touched: was any other record changed?
+
+All other records of the origin are compared with the digest from the extraction. On the destination, records written
+since the import are checked; with --destination, the input of the import, all records. Copies in a cache must have the
+destination's name and no other change, and copies of APIExports must exist. --cache-before, the input of the purge of
+--cache, reveals changes of other records in that cache. A purge with --scrub leaves no history of the purged records:
+the revision, or --origin, shows whether the archive has their last state.` + moveOrder + `
 
 Exit status: 0 sound, 1 findings, 2 usage, 5 could not check, or not all of it, 130 interrupted. "etcdshift explain
 CODE" explains a finding.`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "origin", Usage: "compare with `FILE`, the input of extract and purge: names each " +
-				"record that differs"},
-			&cli.StringFlag{Name: "destination", Usage: "compare with `FILE`, the input of import: every record that " +
-				"was there before"},
-			&cli.StringSliceFlag{Name: "cache", Usage: "check the copies in the cache server's snapshot `FILE`, as " +
-				"it will be started; may be repeated"},
+			&cli.StringFlag{Name: "origin", Usage: "compare with `FILE`, the input of extract and purge, and list each " +
+				"different record"},
+			&cli.StringFlag{Name: "destination", Usage: "compare every earlier record with `FILE`, the input of " +
+				"import"},
+			&cli.StringSliceFlag{Name: "cache", Usage: "check the copies in `FILE`, the cache server's snapshot to " +
+				"restore; may be repeated"},
 			&cli.StringSliceFlag{Name: "cache-before",
 				Usage: "compare the snapshot of --cache with `FILE`, the input of its purge; may be repeated, in the " +
 					"order of --cache"},
-			&cli.StringFlag{Name: "from-shard", Usage: "the origin is the shard `NAME`, where the archive " +
-				"does not say"},
-			&cli.StringFlag{Name: "as-shard", Usage: "the destination is the shard `NAME`, where its file " +
-				"does not say"},
-			newCodesFlag("ignore", "leave out findings with `CODE`, of any question but damaged (repeatable)",
-				"a finding of any question but damaged", finding.Names(move.Ignorable()...)),
+			&cli.StringFlag{Name: "from-shard", Usage: "use `NAME` for the origin, if the archive does " +
+				"not name its shard"},
+			&cli.StringFlag{Name: "as-shard", Usage: "use `NAME` for the destination, if its snapshot does " +
+				"not name its shard"},
+			newCodesFlag("ignore", "omit findings with `CODE`, of any question except damaged; may be repeated",
+				"a finding of any question except damaged", finding.Names(move.Ignorable()...)),
 			prefixFlag("work"), encryptionFlag("decrypt values of the destination with"),
 			&cli.StringFlag{Name: "archive-encryption-config",
-				Usage: "decrypt values of the archive with the EncryptionConfiguration in `FILE`, if the destination " +
-					"has another"},
+				Usage: "decrypt values of the archive with the EncryptionConfiguration in `FILE` (default: " +
+					"--encryption-config)"},
 			maxExpandFlag(), textOrJSON(), quietFlag(),
 		},
 		Action: checking(runClusterVerify),
@@ -69,7 +70,7 @@ CODE" explains a finding.`,
 
 func runClusterVerify(c *cli.Context, args []string) error {
 	if given, of := len(c.StringSlice("cache-before")), len(c.StringSlice("cache")); given > of {
-		return usagef(commandPath(c), "--cache-before is given %d times, and --cache %d: each goes with one of --cache",
+		return usagef(commandPath(c), "--cache-before is given %d times, and --cache %d: each --cache-before needs a --cache",
 			given, of)
 	}
 	m := newMove(c, args)

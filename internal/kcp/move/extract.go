@@ -27,15 +27,15 @@ etcdshift kcp extract 2y3qvnqz5ga11oc4 root.db consumer.archive \
     --with-children
 etcdshift get consumer.archive configmaps -A --cluster 2y3qvnqz5ga11oc4`,
 	Text: `Writes every live record of the logical cluster NAME, and of no other, into a new file: keys, values,
-revisions and leases as on the shard, byte for byte, encrypted or not, and the bound definitions that its APIBindings
-name. A manifest lists the content of the archive and the things that it relies on, with digests that
-docs/reference/formats.md explains.
+revisions and leases as on the shard, byte for byte, encrypted or not, and the definitions bound by its APIBindings.
+A manifest lists the content and the dependencies of the archive, with digests; docs/reference/formats.md explains
+them.
 
-NAME is the name that etcdshift kcp list prints, not a path.
+NAME is a name from "etcdshift kcp list", not a path.
 
-The archive is an etcd snapshot, which status, get, keys, sizes, verify and other commands read. It is not meant to
-be restored as a shard: it has only the logical cluster. kcp import brings it into another shard; the shard stays as
-it is until kcp purge deletes the logical cluster there.`,
+The archive is an etcd snapshot; status, get, keys, sizes, verify and other commands read it. Do not restore it as a
+shard: it contains only the logical cluster. kcp import adds it to another shard. The old shard does not change until
+kcp purge deletes the logical cluster there.`,
 	ArgsText:  "NAME SHARD ARCHIVE",
 	Arguments: func(*transform.Args) []string { return []string{"NAME", "SHARD", "ARCHIVE"} },
 	Builds:    true,
@@ -45,8 +45,8 @@ it is until kcp purge deletes the logical cluster there.`,
 	Appendix:  &Manifest{},
 	Flags: []transform.Flag{
 		{Name: "with-children", Default: false,
-			Usage: "also extract the logical clusters on this shard that belong to a Workspace in an extracted one"},
-		{Name: "as-shard", Usage: "take `S` for the name of this shard (default: what it calls itself)"},
+			Usage: "also extract the logical clusters on this shard that belong to Workspaces in NAME, at any depth"},
+		{Name: "as-shard", Usage: "use `S` as the name of this shard (default: the name in the snapshot)"},
 	},
 	New: func(_ context.Context, a *transform.Args) (transform.Transform, error) {
 		return &Extract{

@@ -19,39 +19,39 @@ import (
 var ImportSpec = transform.Spec{
 	Group: transform.GroupKCP,
 	Name:  "import",
-	Usage: "write a snapshot with the logical clusters of an archive, or with orphans back where they belong",
+	Usage: "write a snapshot with the logical clusters of an archive, or with orphans put back",
 	Examples: `etcdshift kcp import consumer.archive shard-1.db shard-1-after.db
 etcdshift kcp import --fix-owner --cache cache.db \
     consumer.archive root.db root-after.db
 etcdshift kcp import --orphans-from shard-1.db root.db root-after.db`,
-	Text: `Brings every record of an archive of "kcp extract" into a shard's snapshot: below the storage prefix of
-the shard, byte for byte, with leases of the same TTL, each at a new revision on top. Encrypted values are decrypted,
-and encrypted as the shard's API servers would. Definitions of bound types come along where the shard lacks them. The
+	Text: `Adds every record of an archive of "kcp extract" to a shard's snapshot: below the storage prefix of the
+shard, byte for byte, with leases of the same TTL, each at a new revision. Encrypted values are decrypted, and
+encrypted again like the shard's API servers do. Definitions of bound types are added if the shard lacks them. The
 mark of a live migration is removed from LogicalClusters.
 
-LogicalCluster and Workspace still name the old shard: the kcp of the new one corrects both when it runs. --fix-owner
-changes both at once, and the label region, which kcp never corrects; it needs the file with the Workspace.
+LogicalCluster and Workspace still name the old shard: kcp on the new shard corrects both when it runs. --fix-owner
+corrects both at once, and also the label region, which kcp never corrects; it requires a SHARD with the Workspace.
 
-With --orphans-from SHARD1 there is no archive: keys of logical clusters that live on SHARD, and that a live
-migration left on SHARD1, are put back where SHARD lacks them. Existing keys stay.`,
+With --orphans-from SHARD1 there is no archive: it copies keys of logical clusters that live on SHARD from SHARD1,
+where a live migration left them, if SHARD lacks them. Existing keys stay.`,
 	ArgsText:  "ARCHIVE SHARD OUT  or  --orphans-from SHARD1 SHARD OUT",
 	Arguments: importArgs,
 	Alone:     true,
 	Codes:     importCodes(),
 	Settles: map[string]string{
 		"encrypted":          "decrypt them with --archive-encryption-config FILE, the configuration of the origin",
-		"owner-elsewhere":    "leave --fix-owner out, and kcp tells the Workspace when it runs",
-		"unknown-identity":   "where a cache server knows it, give its snapshot with --cache FILE",
-		"would-be-plaintext": "give --encryption-config FILE, the configuration of the shard that they go to",
+		"owner-elsewhere":    "omit --fix-owner: kcp corrects the Workspace when it runs",
+		"unknown-identity":   "if a cache server knows the identity, give its snapshot with --cache FILE",
+		"would-be-plaintext": "give --encryption-config FILE, the configuration of the destination",
 	},
 	Sections: []transform.Section{&Receipts{}},
 	Flags: []transform.Flag{
-		{Name: "orphans-from", Usage: "put back the orphans that lie in the snapshot `SHARD1` and whose logical " +
-			"clusters live on SHARD"},
-		{Name: "fix-owner", Default: false, Usage: "have LogicalCluster and Workspace name the new shard at once, " +
-			"and its region"},
-		{Name: "as-shard", Usage: "take `S` for the name of the new shard (default: what it calls itself)"},
-		{Name: "cache", Usage: "take identities and regions from the cache server's snapshot `FILE` too"},
+		{Name: "orphans-from", Usage: "put back orphans from the snapshot `SHARD1` if their logical clusters " +
+			"live on SHARD"},
+		{Name: "fix-owner", Default: false, Usage: "write the new shard and its region into LogicalCluster and " +
+			"Workspace"},
+		{Name: "as-shard", Usage: "use `S` as the name of the new shard (default: the name in the snapshot)"},
+		{Name: "cache", Usage: "also read identities and regions from the cache server's snapshot `FILE`"},
 		{Name: "archive-encryption-config",
 			Usage: "decrypt values of the archive, or of SHARD1, with the EncryptionConfiguration in `FILE` " +
 				"(default: --encryption-config)"},

@@ -25,44 +25,44 @@ var PurgeSpec = transform.Spec{
 etcdshift kcp purge 2y3qvnqz5ga11oc4 cache.db cache-after.db \
     --from-shard root --to-shard shard-1
 etcdshift kcp purge --orphans shard-1.db shard-1-after.db`,
-	Text: `Deletes every key of the logical cluster NAME from a shard's snapshot, and no other: each key is parsed by
-itself, whatever tenants name their objects. Copies of NAME from this shard in a cache of the same file go too. With
---from-shard S the file is that of a cache server, and only its copies of NAME from shard S are changed. --orphans
-deletes the keys of logical clusters that do not live on this shard, as a live migration leaves them: those of NAME,
-or of all.
+	Text: `Deletes every key of the logical cluster NAME from a shard's snapshot, and no other key: each key is
+parsed separately, so names of tenants' objects do not matter. Copies of NAME from this shard in a cache of the same
+file are deleted too. With --from-shard S the file is a snapshot of a cache server, and only its copies of NAME from
+shard S are changed. --orphans deletes keys of logical clusters that do not live on this shard, left by a live
+migration: those of NAME, or of all.
 
-With --to-shard T the copies in a cache move to shard T, on which the logical cluster was imported: each gets the key
-of T, and its annotation kcp.io/shard names T; all else stays. Without it the copies are deleted. Deleting the last
-copy of an APIExport has to be allowed (exports-in-cache): other tenants would lose the labels of its permission
-claims.
+With --to-shard T the copies in a cache move to shard T, after the import of the logical cluster there: the key and
+the annotation kcp.io/shard of each copy name T; everything else stays. Without it the copies are deleted. Deleting
+the last copy of an APIExport requires --allow exports-in-cache: other tenants would lose the labels of its
+permission claims.
 
-NAME is the name that etcdshift kcp list prints, not a path.
+NAME is a name from "etcdshift kcp list", not a path.
 
-The deletions are new revisions on top, so that watching clients see them; the old records stay in the file until
-etcd is compacted. --scrub writes the file anew without any record of these keys, of any revision.`,
+The deletions are new revisions, so that watching clients see them; the old records stay in the file until etcd is
+compacted. --scrub writes the file anew without any record of these keys.`,
 	ArgsText:  "NAME SHARD|CACHE OUT  or  --orphans [NAME] SHARD OUT",
 	Arguments: purgeArgs,
 	Alone:     true,
 	Codes:     purgeCodes(),
 	Settles: map[string]string{
-		"owner-points-here": "where it was imported on another shard, kcp there will correct the Workspace, and to " +
-			"allow it is right",
+		"owner-points-here": "allow it if the logical cluster was imported on another shard: kcp there will correct the " +
+			"Workspace",
 		"encrypted":        "--encryption-config FILE decrypts LogicalClusters, Workspaces, and copies that move",
-		"exports-in-cache": "--to-shard T moves the copies to the shard that it was imported on",
+		"exports-in-cache": "--to-shard T moves the copies to the new shard of the logical cluster",
 		"unknown-shard":    "spell --to-shard as \"etcdshift kcp list\" prints the shard",
-		"no-home":          "name the logical cluster whose orphans are to go",
+		"no-home":          "give the NAME of the logical cluster with the orphans to delete",
 	},
 	Sections: []transform.Section{&Receipts{}},
 	Flags: []transform.Flag{
 		{Name: "with-children", Default: false,
-			Usage: "also purge the logical clusters on this shard that belong to a Workspace in a purged one"},
-		{Name: "orphans", Default: false, Usage: "purge the keys of logical clusters that do not live on this shard, " +
-			"and no others"},
-		{Name: "from-shard", Usage: "purge what a cache has of NAME as shard `S` wrote it, and no others"},
+			Usage: "also purge the logical clusters on this shard that belong to Workspaces in NAME, at any depth"},
+		{Name: "orphans", Default: false, Usage: "purge only the keys of logical clusters that do not live on this " +
+			"shard"},
+		{Name: "from-shard", Usage: "purge only the copies of NAME from shard `S` in a cache"},
 		{Name: "to-shard", Usage: "move the copies in a cache to shard `T`, instead of deleting them"},
-		{Name: "as-shard", Usage: "take `S` for the name of this shard (default: what it calls itself)"},
-		{Name: "scrub", Default: false, Usage: "leave nothing of these keys in the file, no older value and no " +
-			"deletion"},
+		{Name: "as-shard", Usage: "use `S` as the name of this shard (default: the name in the snapshot)"},
+		{Name: "scrub", Default: false, Usage: "remove all records of these keys from the file, also older values and " +
+			"deletions"},
 	},
 	New: newPurge,
 }
