@@ -245,7 +245,7 @@ func TestNewMachines(t *testing.T) {
 			require.Equal(t, "/registry/"+tc.key, found[0].Key)
 			require.Contains(t, found[0].Reason, tc.says)
 			require.Empty(t, examined(t, s, Options{}).Of(tc.code))
-			encoded, _ := asProtobuf(t, append(healthy(), tc.with...))
+			encoded := asProtobuf(t, append(healthy(), tc.with...), false)
 			require.Equal(t, found, examined(t, written(t, on, encoded...), Options{NewMachines: true}).Of(tc.code),
 				"in protobuf")
 			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.without...)...),

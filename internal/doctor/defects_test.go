@@ -17,6 +17,23 @@ type defect struct {
 	without []record
 }
 
+// also stands among the records without a defect for another finding that they have.
+func also(code *finding.Code) record { return record{value: code.Name} }
+
+// sound returns the records without the defect, and the names of their other findings.
+func (d *defect) sound() (records []record, others []string) {
+	records, others = healthy(), finding.Names(codeBumpRevision, codeEtcdVersion)
+	for _, r := range d.without {
+		if r.key == "" {
+			others = append(others, r.value)
+		} else {
+			records = append(records, r)
+		}
+	}
+	slices.Sort(others)
+	return records, others
+}
+
 const (
 	crds, teamWidgets = "apiextensions.k8s.io/customresourcedefinitions/widgets.example.com",
 		"example.com/widgets/team/"
@@ -138,7 +155,8 @@ func objectDefects() []defect {
 			only(object("configmaps/team/a", "v1", "ConfigMap", `,"uid":"`+uidOf(3)+`"}`))},
 		{codeTooLarge, only(object("configmaps/team/a", "v1", "ConfigMap",
 			`},"data":{"x":"`+strings.Repeat("x", 1600<<10)+`"}`)), "configmaps/team/a", "1572864",
-			only(object("configmaps/team/a", "v1", "ConfigMap", `},"data":{"x":"`+strings.Repeat("x", 1500<<10)+`"}`))},
+			only(object("configmaps/team/a", "v1", "ConfigMap", `},"data":{"x":"`+strings.Repeat("x", 1500<<10)+`"}`),
+				also(codeNearLimit))},
 		{codeNearLimit, only(object("configmaps/team/a", "v1", "ConfigMap",
 			`},"data":{"x":"`+strings.Repeat("x", 1450<<10)+`"}`)), "configmaps/team/a", "1572864",
 			only(object("configmaps/team/a", "v1", "ConfigMap", `},"data":{"x":"`+strings.Repeat("x", 1000<<10)+`"}`))},
@@ -151,7 +169,7 @@ func objectDefects() []defect {
 		{codeMixedEncryption, only(record{"secrets/team/a", "k8s:enc:aescbc:v1:k1:0123456789"},
 			object("secrets/team/b", "v1", "Secret", "")), "secrets/team/a",
 			"secrets: aescbc:v1:k1: 1 object, in the clear: 1 object",
-			only(record{"secrets/team/a", "k8s:enc:aescbc:v1:k1:0123456789"})},
+			only(record{"secrets/team/a", "k8s:enc:aescbc:v1:k1:0123456789"}, also(codeEncryptionKeys))},
 	}
 }
 
@@ -164,30 +182,33 @@ func definitionDefects() []defect {
 					`"metadata":{"name":"widgets.example.com"},"spec":{"versions":7}}`}), crds, "", nil},
 		{codeVersionUnlisted, only(widget("old", "v1alpha1"), widget("old2", "v1alpha1")), teamWidgets + "old",
 			"2 objects of widgets.example.com stored at v1alpha1, which is no version of the definition: no server " +
-				"reads them, nor lists the kind; --map example.com/v1alpha1=v1", only(widget("old", "v1beta1"))},
+				"reads them, nor lists the kind; --map example.com/v1alpha1=v1", only(widget("old", "v1beta1"),
+				also(codeListLacks))},
 		{codeListInvalid, only(crd("", noConversion, `["v1","v0"]`)), crds,
 			`status.storedVersions[1]: "v0" must appear in spec.versions`,
-			only(crd("", noConversion, `["v1","v1beta1"]`))},
+			only(crd("", noConversion, `["v1","v1beta1"]`), also(codeListExtra))},
 		{codeListLacks, only(widget("old", "v1beta1")), crds, `lacks "v1beta1", at which 1 object is`,
-			only(widget("old", "v1beta1"), crd("", noConversion, `["v1","v1beta1"]`))},
+			only(widget("old", "v1beta1"), crd("", noConversion, `["v1","v1beta1"]`), also(codeListNeeded))},
 		{codeListNeeded, only(crd("", noConversion, `["v1beta1","v1"]`), widget("old", "v1beta1")), crds,
 			`status.storedVersions[0] is "v1beta1", at which 1 object is stored`,
-			only(crd("", noConversion, `["v1beta1","v1"]`))},
+			only(crd("", noConversion, `["v1beta1","v1"]`), also(codeListExtra))},
 		{codeListExtra, only(crd("", noConversion, `["v1beta1","v1"]`)), crds, `"v1beta1"`,
-			only(crd("", noConversion, `["v1beta1","v1"]`), widget("old", "v1beta1"))},
+			only(crd("", noConversion, `["v1beta1","v1"]`), widget("old", "v1beta1"), also(codeListNeeded))},
 		{codeManagedVersion, only(object(teamWidgets+"a", "example.com/v1", "Widget",
 			`,"managedFields":[{"manager":"m","apiVersion":"example.com/v1alpha1"}]}`)), teamWidgets + "a",
 			"of 1 object of widgets.example.com name example.com/v1alpha1",
 			only(object(teamWidgets+"a", "example.com/v1", "Widget",
-				`,"managedFields":[{"manager":"m","apiVersion":"example.com/v1beta1"}]}`))},
+				`,"managedFields":[{"manager":"m","apiVersion":"example.com/v1beta1","operation":"Update",`+
+					`"fieldsType":"FieldsV1"}]}`))},
 		{CodeUpdateRefused, only(portCRD(), object(teamWidgets+"a", "example.com/v1", "Widget",
 			`},"spec":{"ports":[{"port":1}]}`)), teamWidgets + "a",
 			"every update is refused for spec.ports[0].name (FieldValueRequired)",
 			only(portCRD(), object(teamWidgets+"a", "example.com/v1", "Widget",
-				`},"spec":{"ports":[{"name":"a"}],"size":"wrong"}`))},
+				`},"spec":{"ports":[{"name":"a"}],"size":"wrong"}`), also(CodeApplyRefused))},
 		{CodeUpdateRefused, only(portCRD(), object(teamWidgets+"a", "example.com/v1beta1", "Widget",
 			`,"labels":{"a":"not allowed"}}`)), teamWidgets + "a", "metadata.labels",
-			only(portCRD(), object(teamWidgets+"a", "example.com/v1beta1", "Widget", `,"labels":{"a":"b"}}`))},
+			only(portCRD(), object(teamWidgets+"a", "example.com/v1beta1", "Widget", `,"labels":{"a":"b"}}`),
+				also(codeListLacks))},
 		{CodeApplyRefused, only(portCRD(), object(teamWidgets+"a", "example.com/v1", "Widget",
 			`},"spec":{"size":"hunter2"}`)), teamWidgets + "a", "its fields are not those of the schema: spec.size",
 			only(portCRD(), object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"size":1}`))},
@@ -200,7 +221,7 @@ func definitionDefects() []defect {
 			"an entry of metadata.managedFields is none that a server reads",
 			only(portCRD(), object(teamWidgets+"a", "example.com/v1", "Widget",
 				`,"managedFields":[{"manager":"m","apiVersion":"example.com/v0","operation":"Update",`+
-					`"fieldsType":"FieldsV1"}]}`))},
+					`"fieldsType":"FieldsV1"}]}`), also(codeManagedVersion))},
 		{codeOrphans, only(object("gone.example.com/things/team/a", "gone.example.com/v1", "Thing", "")),
 			"gone.example.com/things/team/a", "1 object of things.gone.example.com", nil},
 		{codeCRDTerminating,
@@ -213,12 +234,13 @@ func definitionDefects() []defect {
 			only(record{crds, strings.Replace(crd("", fmt.Sprintf(ofTeam, "gone"), `["v1"]`).value,
 				`{"name":"v1beta1","served":true,"storage":false},`, "", 1)})},
 		{codeConversionNeeded, only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1","v1beta1"]`), widget("old", "v1beta1")),
-			crds, "1 object is not at the storage version v1", only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1"]`))},
+			crds, "1 object is not at the storage version v1", only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1"]`),
+				also(codeConversion))},
 		{codeConversion, only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1"]`)), crds,
 			"Service team/hook converts widgets.example.com between v1beta1, v1", nil},
 		{codeConversionNeeded, only(alias("hook.team.svc"), crd("", fmt.Sprintf(ofTeam, "alias"), `["v1","v1beta1"]`),
 			widget("old", "v1beta1")), crds, "Service team/alias", only(alias("hooks.example.com"),
-			crd("", fmt.Sprintf(ofTeam, "alias"), `["v1","v1beta1"]`), widget("old", "v1beta1"))},
+			crd("", fmt.Sprintf(ofTeam, "alias"), `["v1","v1beta1"]`), widget("old", "v1beta1"), also(codeListNeeded))},
 		{codeConversion, only(alias("hook.team.svc"), crd("", fmt.Sprintf(ofTeam, "alias"), `["v1"]`)), crds,
 			"Service team/alias", only(alias("svc.example.com"), crd("", fmt.Sprintf(ofTeam, "alias"), `["v1"]`))},
 	}
@@ -229,7 +251,9 @@ func ownerDefects() []defect {
 	return []defect{
 		{codeOwnerGone, only(owned1("configmaps/team/a", "ConfigMap", "v1", "Pod", uidOf(9))), "configmaps/team/a",
 			"Pod o (" + uidOf(9) + ")", only(owned1("configmaps/team/a", "ConfigMap", "example.com/v1", "Widget",
-				uidOf(1)), owned1("gone.example.com/things/team/a", "Thing", "v1", "Pod", uidOf(9)))},
+				uidOf(1)), object("gone.example.com/things/team/a", "gone.example.com/v1", "Thing",
+				`,"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"o","uid":"`+uidOf(9)+`"}]}`),
+				also(codeOrphans))},
 		{codeOwnerGone, only(owned1("configmaps/default/a", "ConfigMap", "example.com/v1", "Widget", uidOf(1))),
 			"configmaps/default/a", "is in namespace team", nil},
 		{codeOwnerUnresolvable, only(owned1("configmaps/team/a", "ConfigMap", "example.com/v1alpha1", "Widget",

@@ -3,6 +3,8 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"maps"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +23,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -79,18 +82,30 @@ func TestEveryCode(t *testing.T) {
 	}
 }
 
-// TestFindings: records with a defect have one finding of its code and key; sound ones have none.
+// TestFindings: records with a defect have one finding of its code and key; sound ones have only
+// the findings of every file and those that the row names. The same holds for objects in protobuf.
 func TestFindings(t *testing.T) {
 	on := base(t)
 	for _, tc := range defects() {
 		t.Run(tc.code.Name, func(t *testing.T) {
-			found := examined(t, written(t, on, append(healthy(), tc.with...)...), Options{}).Of(tc.code)
-			require.Len(t, found, 1)
-			require.Equal(t, "/registry/"+tc.key, found[0].Key)
-			require.Contains(t, found[0].Reason, tc.says)
-			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.without...)...), Options{}).Of(tc.code))
-			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.with...)...),
-				Options{Ignore: []string{tc.code.Name}}).Of(tc.code))
+			sound, others := tc.sound()
+			with, damaged := append(healthy(), tc.with...), tc.code == finding.Undecodable
+			for _, records := range [][]record{with, asProtobuf(t, with, damaged)} {
+				found := examined(t, written(t, on, records...), Options{}).Of(tc.code)
+				require.Len(t, found, 1)
+				require.Equal(t, "/registry/"+tc.key, found[0].Key)
+				require.Contains(t, found[0].Reason, tc.says)
+			}
+			require.Empty(t, examined(t, written(t, on, with...), Options{Ignore: []string{tc.code.Name}}).Of(tc.code))
+			for _, records := range [][]record{sound, asProtobuf(t, sound, damaged)} {
+				counts := examined(t, written(t, on, records...), Options{}).Counts
+				found := finding.Names(slices.Collect(maps.Keys(counts))...)
+				slices.Sort(found)
+				if !slices.Equal(others, found) {
+					t.Errorf("defects_test.go: the records without %q have the findings %s; the row names %s, by also",
+						tc.code.Name, found, others)
+				}
+			}
 		})
 	}
 	t.Run("a definition of many bytes", func(t *testing.T) {
@@ -141,74 +156,41 @@ func TestForeignKeys(t *testing.T) {
 		[]any{stray[0].Level, stray[0].Key, stray[0].Objects})
 }
 
-// TestProtobuf: objects in JSON and in protobuf have the same findings.
-func TestProtobuf(t *testing.T) {
-	records := append(healthy(), webhooks("Mutating", "hook", fail+allKinds),
-		webhooks("Validating", "gone", fail+allPods), object("minions/n1", "v1", "Node", ""),
-		object("leases/kube-node-lease/n1", "coordination.k8s.io/v1", "Lease",
-			`},"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}`),
-		object("leases/kube-node-lease/n2", "coordination.k8s.io/v1", "Lease",
-			`},"spec":{"renewTime":"2026-01-01T01:00:00.000000Z"}`),
-		object("secrets/team/token", "v1", "Secret",
-			`,"annotations":{"kubernetes.io/service-account.name":"gone"}},`+
-				`"type":"kubernetes.io/service-account-token"`),
-		owned1("configmaps/team/a", "ConfigMap", "v1", "Pod", uidOf(9)),
-		object("namespaces/old", "v1", "Namespace",
-			`,"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"finalizers":["kubernetes"]}`),
-	)
-	encoded, converted := asProtobuf(t, records)
-	require.Greater(t, converted, 15)
-	on := base(t)
-	inJSON, inProtobuf := examined(t, written(t, on, records...), Options{}),
-		examined(t, written(t, on, encoded...), Options{})
-	require.Equal(t, inJSON.Findings, inProtobuf.Findings)
-	for _, code := range []*finding.Code{codeWebhookDeadlock, codeWebhookCore, codeWebhookServiceGone, codeNodeSilent,
-		codeTokenWithoutUse, codeOwnerGone, codeNamespaceTerminating} {
-		require.Len(t, inProtobuf.Of(code), 1, code)
-	}
-}
-
-// asProtobuf returns records in the form stored by an API server, and the number of those in
-// protobuf.
-func asProtobuf(t *testing.T, records []record) (encoded []record, converted int) {
+// asProtobuf returns records in the form stored by an API server. Damaged records have none.
+func asProtobuf(t *testing.T, records []record, damaged bool) []record {
 	t.Helper()
 	encoder, encoded := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), slices.Clone(records)
 	for i, r := range records {
-		obj, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(balanced(r.value)), nil, nil)
+		obj, kind, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(balanced(r.value)), nil, nil)
 		if err != nil {
-			continue // a custom resource, or an APIService
+			custom := kind == nil || !scheme.Scheme.Recognizes(*kind) // or an APIService
+			require.True(t, custom || damaged, "%s has no form in protobuf: %v", r.key, err)
+			continue
 		}
 		var out strings.Builder
 		require.NoError(t, encoder.Encode(obj, &out))
 		encoded[i].value = out.String()
-		converted++
 	}
-	return encoded, converted
+	return encoded
 }
 
 // record is a key below /registry/ and its value.
 type record struct{ key, value string }
 
-// object is a value with metadata; rest follows the namespace, for example `,"uid":"x"},"spec":{}`.
+// object is a value with the name and namespace of its key; rest follows them, for example
+// `,"uid":"x"},"spec":{}`.
 func object(key, apiVersion, kind, rest string) record {
-	parts := strings.Split(key, "/")
-	name, ns := parts[len(parts)-1], ""
-	if parts = parts[:len(parts)-1]; !strings.Contains(clusterScoped, " "+strings.Join(parts, "/")+" ") {
-		ns = fmt.Sprintf(`,"namespace":%q`, parts[len(parts)-1])
+	of, _ := keys.Kubernetes{Prefix: "/registry"}.Parse([]byte("/registry/" + key)) // none for a key of kcp
+	ns := ""
+	if of.Namespace != "" {
+		ns = fmt.Sprintf(`,"namespace":%q`, of.Namespace)
 	}
 	if rest == "" {
 		rest = "}"
 	}
 	return record{key, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q%s%s}`, apiVersion, kind,
-		name, ns, rest)}
+		path.Base(key), ns, rest)}
 }
-
-// clusterScoped are the folders of cluster-scoped objects in tests.
-const clusterScoped = " namespaces minions apiextensions.k8s.io/customresourcedefinitions " +
-	"apiregistration.k8s.io/apiservices validatingwebhookconfigurations mutatingwebhookconfigurations clusterroles " +
-	"masterleases persistentvolumes volumeattachments csinodes resourceslices servicecidrs storageclasses " +
-	"runtimeclasses clusterrolebindings example.com/globals migration.projectcalico.org/datastoremigrations " +
-	"projectcalico.org/clusterinformations crd.projectcalico.org/clusterinformations "
 
 func apiServiceObject(name, spec, status string) record {
 	return object("apiregistration.k8s.io/apiservices/"+name, "apiregistration.k8s.io/v1", "APIService",
@@ -303,6 +285,7 @@ func examined(t testing.TB, s *snapshot.Snapshot, o Options) *finding.Report {
 	report, err := Examine(context.Background(), inspect.NewReader(s, nil), o)
 	require.NoError(t, err)
 	for _, f := range report.Findings {
+		require.Contains(t, Codes(), f.Code, "doctor.go: add %q to checks", f.Code.Name)
 		require.Equal(t, f.Code.Level, f.Level)
 		require.NotEmpty(t, f.Reason, f.Code)
 		require.NotEmpty(t, f.Code.Remedy, f.Code)
