@@ -41,11 +41,11 @@ func checkMasters(d *doctor) error {
 				"address or not", why)
 			continue
 		}
-		listed, err := d.storage(m.Prefix).Addresses(d.ctx, corev1.NamespaceDefault, "kubernetes")
+		listed, whole, err := d.storage(m.Prefix).Addresses(d.ctx, corev1.NamespaceDefault, "kubernetes")
 		if err != nil {
 			return err
 		}
-		if len(listed) > 0 && !slices.ContainsFunc(listed,
+		if whole && len(listed) > 0 && !slices.ContainsFunc(listed,
 			func(ip string) bool { return machines.IP(ip) == machines.IP(m.Name) }) {
 			d.raise(m.entry.Key, codeMasterUnlisted, "%s is not among the endpoints of the Service kubernetes", m.Name)
 		}
@@ -74,9 +74,6 @@ func checkHeartbeats(d *doctor) error {
 
 // checkTokens reports tokens of deleted ServiceAccounts.
 func checkTokens(d *doctor) error {
-	if d.unread[gvr.GroupResource{Resource: "serviceaccounts"}] {
-		return nil
-	}
 	for _, o := range d.kept["secrets"] {
 		secret, err := decodeAs[corev1.Secret](o.entry)
 		if err != nil || secret.Type != corev1.SecretTypeServiceAccountToken || !d.whole[o.Prefix] {
@@ -229,6 +226,7 @@ func (d *doctor) serve(o stored) {
 	fields, err := decodeAs[machines.APIService](o.entry)
 	if err != nil {
 		d.raise(o.entry.Key, finding.Undecodable, "no APIService: a field is of the wrong type")
+		d.unread[plain(o.Resource)] = true
 		return
 	}
 	gv := gvr.GroupVersion{Group: fields.Spec.Group, Version: fields.Spec.Version}

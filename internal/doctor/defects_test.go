@@ -2,8 +2,10 @@ package doctor
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/etcdshift/etcdshift/finding"
 )
@@ -32,6 +34,34 @@ func (d *defect) sound() (records []record, others []string) {
 	}
 	slices.Sort(others)
 	return records, others
+}
+
+// TestUnreadable: no check calls an unreadable object missing. One object of each type at a time is
+// unreadable: it has a finding, and there are no others but those that the row names.
+func TestUnreadable(t *testing.T) {
+	on := base(t)
+	may := finding.Names(finding.Undecodable, codeOwnerUnchecked, // both say so
+		codeConversionNeeded, codeConversion, codeWebhookDeadlock, codeWebhookCore) // of any Service
+	for _, tc := range defects() {
+		if tc.without == nil {
+			continue
+		}
+		records, others := tc.sound()
+		last := map[string]int{} // by folder
+		for i, r := range records {
+			last[path.Dir(r.key)] = i
+		}
+		for _, i := range last {
+			damaged := slices.Clone(records)
+			damaged[i].value = "unreadable"
+			for _, f := range examined(t, written(t, on, damaged...), Options{}).Findings {
+				if !slices.Contains(slices.Concat(others, may), f.Code.Name) {
+					t.Errorf("the check of %q must ask d.unread: %s: %s, but %s is there, and unreadable", f.Code.Name,
+						f.Key, f.Reason, damaged[i].key)
+				}
+			}
+		}
+	}
 }
 
 const (

@@ -54,8 +54,8 @@ func define(d *doctor) error {
 		see := func(_ context.Context, e *inspect.Entry) look { return lookAt(e) }
 		err := each(d, dir, see, func(e *inspect.Entry, l *look, _ bool) error {
 			key, err := e.ParseKey()
-			if err == nil && key.Resource == keys.DefinitionType() && isKubernetes(e) && l.readable() {
-				addDefinition(d, stored{key, e})
+			if err == nil && key.Resource == keys.DefinitionType() && isKubernetes(e) {
+				addDefinition(d, stored{key, e}, l.readable())
 			}
 			return nil
 		})
@@ -66,12 +66,14 @@ func define(d *doctor) error {
 	return nil
 }
 
-func addDefinition(d *doctor, o stored) {
+func addDefinition(d *doctor, o stored, readable bool) {
 	crd, err := schema.ParseCRD(o.entry.Value)
-	if err != nil {
-		d.raise(o.entry.Key, codeCRDUnreadable, "%s", err)
+	if err != nil || !readable { // checkRecord reports a value that is no object
+		if readable {
+			d.raise(o.entry.Key, codeCRDUnreadable, "%s", err)
+		}
 		plural, group, _ := strings.Cut(o.Name, ".")
-		unread := &inspect.Definition{Error: err.Error()}
+		unread := &inspect.Definition{Error: "unreadable"}
 		*d.definitions.at(folder{o.Prefix, gvr.GroupResource{Group: group, Resource: plural}}) = definition{stored: o,
 			Definition: unread}
 		return
@@ -161,7 +163,7 @@ func checkDefinitionsStay(d *doctor) error {
 
 // checkStoredVersions checks the stored versions of objects, their kind, and status.storedVersions.
 func checkStoredVersions(d *doctor, at folder, def *definition) {
-	there, unread := map[string]int{}, d.unread[at.resource]
+	there, unread := map[string]int{}, d.unread[plain(at.resource)]
 	for stored, c := range d.versions.at(at).all() {
 		version, ours, listed := def.parse(stored)
 		as := "as " + stored

@@ -112,9 +112,6 @@ func fateOfVolume(d *doctor, o stored) (string, error) {
 
 // checkUnclaimed reports PersistentVolumes destroyed because their claims are gone.
 func checkUnclaimed(d *doctor, prefix string) error {
-	if d.unread[gvr.GroupResource{Resource: "persistentvolumeclaims"}] {
-		return nil
-	}
 	storage := d.storage(prefix)
 	return machines.Each(d.ctx, storage, "persistentvolumes", "",
 		func(e *inspect.Entry, volume *corev1.PersistentVolume) error {
@@ -172,7 +169,7 @@ func checkNamespacesThere(d *doctor) error {
 	for at, contents := range d.contents.all() {
 		_, there := d.namespaces[at]
 		if there || slices.Contains(ownNamespaces(), at.name) || !d.whole[at.prefix] ||
-			d.unread[gvr.GroupResource{Resource: "namespaces"}] {
+			d.unread["namespaces"] {
 			continue
 		}
 		d.raiseMany(contents.total, codeNamespaceGone, "object", "%s of namespace %s, which is not there: %s", at.name,

@@ -132,7 +132,7 @@ func Damaged(err error, o Options) *finding.Report {
 func Examine(ctx context.Context, r *inspect.Reader, o Options) (*finding.Report, error) {
 	d := &doctor{ctx: ctx, reader: r, options: o, Report: newReport(o), index: index{
 		kinds: map[gvr.GroupKind]*inspect.Type{}, places: places{by: map[location]*place{}},
-		unread: map[gvr.GroupResource]bool{}, namespaces: map[space]labels.Set{}, whole: map[string]bool{},
+		unread: map[string]bool{}, namespaces: map[space]labels.Set{}, whole: map[string]bool{},
 		kept: map[string][]stored{}, beats: map[string]time.Time{},
 		local: map[gvr.GroupVersion]bool{}, aggregated: map[gvr.GroupVersion]bool{},
 	}}

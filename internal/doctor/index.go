@@ -25,7 +25,7 @@ type index struct {
 	kinds      map[gvr.GroupKind]*inspect.Type
 	groups     tally[group]
 	encryption ordered[folder, tally[string]] // values by provider and key, "" for none
-	unread     map[gvr.GroupResource]bool     // resources with values of unknown metadata
+	unread     map[string]bool                // types with unreadable values
 
 	versions    ordered[folder, tally[string]] // custom resources by apiVersion and kind
 	managed     ordered[folder, tally[string]] // by apiVersions in managedFields

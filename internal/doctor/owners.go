@@ -9,6 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/keys"
 )
 
 // family is a chunk of the objects with owners. Chunks are never copied; a single slice would be
@@ -127,12 +128,15 @@ func (d *index) ownerState(from *location, id objects.UID, kind *ownerKind) owne
 	case d.aggregated[gv]:
 		return ownerUnseen
 	case len(d.local) > 0 && !d.local[gv]: // unknown without APIServices
+		if d.unread["apiservices.apiregistration.k8s.io"] || d.unread[plain(keys.DefinitionType())] {
+			return ownerUnseen
+		}
 		return ownerUnresolvable
 	case from.namespace == "" && (k != nil && k.Namespaced || there && at.namespace != ""):
 		return ownerNamespaced
 	case near:
 		return ownerThere
-	case k == nil || d.unread[k.Resource] || !d.whole[from.prefix]:
+	case k == nil || d.unread[plain(k.Resource)] || !d.whole[from.prefix]:
 		return ownerUnseen
 	}
 	return ownerGone

@@ -88,7 +88,7 @@ func checkValue(d *doctor, key keys.Key, e *inspect.Entry, l *look) {
 	}
 	readable := l.readable()
 	if !readable {
-		d.unread[key.Resource] = true
+		d.unread[p.name] = true
 	}
 	if kubernetes && (readable || badMetadata || e.Undecryptable != nil) {
 		d.count(p, e, l)

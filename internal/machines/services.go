@@ -84,19 +84,25 @@ func (s Storage) allOutside(ctx context.Context) (all []admissionv1.ServiceRefer
 	return all, err
 }
 
-// Idle reports whether a Service has no ready endpoint. A Service outside the cluster needs none.
+// Idle reports whether a Service has no ready endpoint. A Service outside the cluster needs none; if
+// the Service or its endpoints are unreadable, the result is false.
 func (s Storage) Idle(ctx context.Context, svc *corev1.Service) (bool, error) {
-	if Outside(svc) {
-		return false, nil
+	readable, err := read[corev1.Service](ctx, s, "services", svc.Namespace, svc.Name)
+	if err != nil || readable == nil || Outside(svc) {
+		return false, err
 	}
-	addresses, err := s.Addresses(ctx, svc.Namespace, svc.Name)
-	return len(addresses) == 0, err
+	addresses, whole, err := s.Addresses(ctx, svc.Namespace, svc.Name)
+	return whole && len(addresses) == 0, err
 }
 
 // Addresses returns the ready addresses of a Service, from its EndpointSlices and its Endpoints.
-func (s Storage) Addresses(ctx context.Context, namespace, name string) (ready []string, err error) {
+// whole is false if one of them is unreadable.
+func (s Storage) Addresses(ctx context.Context, namespace, name string) (ready []string, whole bool, err error) {
 	const endpointSlices = "endpointslices.discovery.k8s.io"
-	err = Each(ctx, s, endpointSlices, namespace, func(_ *inspect.Entry, slice *discoveryv1.EndpointSlice) error {
+	whole = true
+	err = stream.Each(s.Live(ctx, endpointSlices, namespace), func(e *inspect.Entry) error {
+		slice, err := native.As[discoveryv1.EndpointSlice](e.ParseValue())
+		whole = whole && err == nil
 		for _, endpoint := range slice.Endpoints {
 			if slice.Labels[discoveryv1.LabelServiceName] == name &&
 				(endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready) {
@@ -106,20 +112,21 @@ func (s Storage) Addresses(ctx context.Context, namespace, name string) (ready [
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	e, err := s.Get(ctx, "endpoints", namespace, name)
 	if e == nil || err != nil {
-		return ready, err
+		return ready, whole, err
 	}
-	endpoints, _ := native.As[corev1.Endpoints](
+	endpoints, err := native.As[corev1.Endpoints](
 		e.ParseValue()) //nolint:staticcheck // older clusters have no EndpointSlices
+	whole = whole && err == nil
 	for _, subset := range endpoints.Subsets {
 		for _, a := range subset.Addresses {
 			ready = append(ready, a.IP)
 		}
 	}
-	return ready, nil
+	return ready, whole, nil
 }
 
 // APIService has the fields of an APIService (apiregistration.k8s.io) about the server of its
