@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"sync"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +47,15 @@ func (d *Direct) Decode(v encoding.Value, obj any) bool {
 	}
 	raw, sure := d.message.reduce(v.Raw, make([]byte, 0, len(v.Raw)/2))
 	return sure && into.Unmarshal(raw) == nil
+}
+
+var convertible = sync.OnceValue(func() map[schema.GroupVersionKind]*message { return messagesOf(true) })
+
+// Decodes reports, without decoding, whether DecodeParsed accepts a protobuf value. False means
+// unsure.
+func Decodes(v encoding.Value) bool {
+	m := convertible()[v.GVK]
+	return m != nil && v.Format == encoding.FormatProtobuf && m.accept(v.Raw)
 }
 
 // reduce appends the used fields of an accepted message to out.

@@ -125,8 +125,10 @@ func acceptQuantity(msg []byte) bool {
 }
 
 // messages returns the types of all kinds of client-go's scheme.
-var messages = sync.OnceValue(func() map[schema.GroupVersionKind]*message {
-	p := plans{known: map[reflect.Type]*message{}}
+var messages = sync.OnceValue(func() map[schema.GroupVersionKind]*message { return messagesOf(false) })
+
+func messagesOf(direct bool) map[schema.GroupVersionKind]*message {
+	p := plans{known: map[reflect.Type]*message{}, direct: direct}
 	out := map[schema.GroupVersionKind]*message{}
 	for gvk, t := range scheme.Scheme.AllKnownTypes() {
 		if isMessage(t) {
@@ -134,7 +136,7 @@ var messages = sync.OnceValue(func() map[schema.GroupVersionKind]*message {
 		}
 	}
 	return out
-})
+}
 
 // isMessage reports whether values of a Go type are messages.
 func isMessage(t reflect.Type) bool {

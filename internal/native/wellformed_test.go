@@ -33,10 +33,10 @@ func decodes(t testing.TB, gvk schema.GroupVersionKind, raw []byte) bool {
 	return obj.(interface{ Unmarshal([]byte) error }).Unmarshal(raw) == nil
 }
 
-// TestWellFormedIsNeverWrong checks that accepted messages decode: random objects of every kind,
-// sound and damaged.
+// TestWellFormedIsNeverWrong checks that accepted messages decode, and convert to content if Decodes
+// says so: random objects of every kind, sound and damaged.
 func TestWellFormedIsNeverWrong(t *testing.T) {
-	whole, accepted, damaged, refused := 0, 0, 0, 0
+	whole, accepted, damaged, refused, converted := 0, 0, 0, 0, 0
 	rng := rand.New(rand.NewSource(1))
 	for gvk := range messages() {
 		obj, _ := scheme.Scheme.New(gvk)
@@ -60,6 +60,11 @@ func TestWellFormedIsNeverWrong(t *testing.T) {
 					}
 				}
 				damaged++
+				if v := (encoding.Value{Format: encoding.FormatProtobuf, GVK: gvk, Raw: bad}); Decodes(v) {
+					_, err := DecodeParsed(v)
+					require.NoError(t, err, "%s %x", gvk, bad)
+					converted++
+				}
 				if !wellFormed(gvk, bad) {
 					refused++
 				} else {
@@ -71,6 +76,7 @@ func TestWellFormedIsNeverWrong(t *testing.T) {
 	require.Greater(t, whole, 500)
 	require.Greater(t, accepted, whole*9/10, "of %d", whole)
 	require.Greater(t, refused, damaged/10, "of %d", damaged)
+	require.Greater(t, converted, damaged/50, "of %d", damaged)
 }
 
 func FuzzWellFormed(f *testing.F) {
