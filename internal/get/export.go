@@ -274,7 +274,7 @@ func (e *exporter) say() {
 // --show-secrets: a redacted Secret would overwrite a good one.
 func (e *exporter) exportAll() error {
 	sortByRank(e.asked)
-	return e.each(func(a Asked, o *gotten) error {
+	return e.each(func(o *gotten) { e.choose(o) }, func(a Asked, o *gotten) error {
 		if o.Err == nil && e.leaves(a, o) {
 			return nil
 		}

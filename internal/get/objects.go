@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/etcdshift/etcdshift/finding"
@@ -29,6 +30,9 @@ type gotten struct {
 	unfit     bool             // not selected
 	unasked   *finding.Finding // why --where has no result; nil otherwise
 	cells     []any            // of a table
+	text      []byte           // of a document
+	hidden    bool             // something was redacted
+	err       error            // of the text
 }
 
 // learn reads the secrets to hide. In tables of built-in types, only Events have texts.
@@ -50,22 +54,53 @@ func (g *finder) asksValues() bool {
 	return g.Where != nil || !g.Selector.Fields.Empty()
 }
 
-// objects yields the chosen objects of one type. An unreadable object has its Err.
-func (g *finder) objects(a Asked) iter.Seq2[*gotten, error] {
-	return g.chosen(a, stream.Map(g.sorted(a), func(o *gotten) *gotten {
-		o.unfit = !g.fits(o)
-		return o
-	}))
+// objects yields the chosen objects of one type after work, which runs on all processors. Without
+// work an object is not decoded. An unreadable object has its Err.
+func (g *finder) objects(a Asked, work func(o *gotten)) iter.Seq2[*gotten, error] {
+	return g.chosen(a, g.ahead(g.sorted(a), work))
 }
 
-// each calls fn with the chosen objects of all types that are asked for.
-func (g *finder) each(fn func(a Asked, o *gotten) error) error {
+func (g *finder) ahead(all iter.Seq2[*gotten, error], work func(o *gotten)) iter.Seq2[*gotten, error] {
+	item := func(o *gotten) (gotten, int) { return *o, len(o.Value) }
+	return stream.Ahead(g.reader.Snapshot().Guard, all, item, func(o *gotten) {
+		if g.ctx.Err() == nil { // chosen asks the context too
+			work(o)
+		}
+	})
+}
+
+// each calls fn with the chosen objects of all types that are asked for, after work.
+func (g *finder) each(work func(o *gotten), fn func(a Asked, o *gotten) error) error {
 	for _, a := range g.asked {
-		if err := stream.Each(g.objects(a), func(o *gotten) error { return fn(a, o) }); err != nil {
+		if err := stream.Each(g.objects(a, work), func(o *gotten) error { return fn(a, o) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// choose decodes an object, and reports whether the object is readable and selected.
+func (g *finder) choose(o *gotten) bool {
+	o.decode()
+	o.unfit = !g.fits(o)
+	return o.Err == nil && !o.unfit
+}
+
+func (o *gotten) decode() {
+	if o.undecoded() {
+		o.Object = inspect.NewObject(o.Type, o.Entry)
+		o.AsServed()
+	}
+}
+
+func (o *gotten) undecoded() bool { return o.Content == nil && o.Err == nil }
+
+// redact redacts a decoded object. Its managedFields have only names: without them less is searched.
+func (g *finder) redact(o *gotten, managedFields bool) {
+	if !managedFields {
+		unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
+	}
+	o.hidden = g.hide != nil && g.hide.Object(o.Key, o.Content)
 }
 
 // chosen removes unselected objects, and counts and reports the others.
@@ -110,7 +145,8 @@ func (g *finder) selection(a Asked) inspect.Selection {
 	return in
 }
 
-// selected yields the chosen objects of a type, in the order of their keys.
+// selected yields the chosen objects of a type, in the order of their keys. Only deleted objects are
+// decoded.
 func (g *finder) selected(a Asked) iter.Seq2[*gotten, error] {
 	ctx, in := g.ctx, g.selection(a)
 	if g.Deleted {
@@ -118,9 +154,8 @@ func (g *finder) selected(a Asked) iter.Seq2[*gotten, error] {
 			return &gotten{Object: d.Object, deletedAt: d.Revision}
 		})
 	}
-	return stream.Map(g.reader.Objects(ctx, a.Type, in), func(o *inspect.Object) *gotten {
-		o.AsServed()
-		return &gotten{Object: o}
+	return stream.Map(g.reader.Entries(ctx, a.Type, in), func(e *inspect.Entry) *gotten {
+		return &gotten{Object: inspect.Undecoded(a.Type, e)}
 	})
 }
 
@@ -178,27 +213,23 @@ func (g *finder) sorted(a Asked) iter.Seq2[*gotten, error] {
 			o     *gotten
 		}
 		var all []ranked
-		for o, err := range g.selected(a) {
+		for item, err := range g.ahead(g.selected(a), (*gotten).decode) {
 			if err != nil {
 				return err
 			}
+			o := &gotten{Object: item.Object, deletedAt: item.deletedAt}
 			value, _, err := path.First(jsonpath.NewWork(g.ctx, o.Content), o.Content)
 			if _, err = g.bounded(o, "--sort-by", err); err != nil {
 				return err
 			}
 			if !g.Deleted { // decoded again for printing
-				o.Content = nil
+				o.Object = inspect.Undecoded(o.Type, o.Entry)
 			}
 			all = append(all, ranked{value, o})
 		}
 		slices.SortStableFunc(all, func(a, b ranked) int { return compareValues(a.value, b.value) })
 		for _, r := range all {
-			o := r.o
-			if o.Content == nil && o.Err == nil {
-				o = &gotten{Object: inspect.NewObject(o.Type, o.Entry)}
-				o.AsServed()
-			}
-			if err := yield(o); err != nil {
+			if err := yield(r.o); err != nil {
 				return err
 			}
 		}

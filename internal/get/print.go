@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
@@ -77,24 +75,35 @@ func (p *printer) print() error {
 }
 
 // contents runs fn on every readable object, redacted, and without managedFields unless
-// --show-managed-fields was given.
-func (p *printer) contents(fn func(o *gotten, content map[string]any) error) error {
-	return p.each(func(_ Asked, o *gotten) error {
+// --show-managed-fields was given. Before, work runs on all processors; nil for none.
+func (p *printer) contents(work func(o *gotten), fn func(o *gotten) error) error {
+	prepare := func(o *gotten) {
+		if p.choose(o) {
+			if p.redact(o, p.ManagedFields); work != nil {
+				work(o)
+			}
+		}
+	}
+	return p.each(prepare, func(_ Asked, o *gotten) error {
 		if o.Err != nil {
 			return nil
 		}
-		if p.hide != nil {
-			p.hidden = p.hide.Object(o.Key, o.Content) || p.hidden
-		}
-		if !p.ManagedFields {
-			unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
-		}
-		return fn(o, o.Content)
+		p.hidden = p.hidden || o.hidden
+		return fn(o)
 	})
 }
 
+// printNames prints the names in the keys. Values are only checked if they do not select objects.
 func (p *printer) printNames() error {
-	return p.each(func(_ Asked, o *gotten) error {
+	work := func(o *gotten) {
+		if o.undecoded() && p.Where == nil && p.Selector.Empty() {
+			o.Object = inspect.NewChecked(o.Type, o.Entry)
+			o.Content = nil
+			return
+		}
+		p.choose(o)
+	}
+	return p.each(work, func(_ Asked, o *gotten) error {
 		if o.Err != nil {
 			return nil
 		}
@@ -125,9 +134,7 @@ type deletedAt struct {
 // printDocument prints one object, or a v1 List of several with the field "etcdshift".
 func (p *printer) printDocument() error {
 	if p.single() {
-		return p.contents(func(_ *gotten, content map[string]any) error {
-			return render.Object(p.Out, p.Format, content)
-		})
+		return p.contents(nil, func(o *gotten) error { return render.Object(p.Out, p.Format, o.Content) })
 	}
 	head, err := p.Head()
 	if err != nil {
@@ -138,11 +145,15 @@ func (p *printer) printDocument() error {
 		return err
 	}
 	end := ListEnd{Kind: "List"}
-	err = p.contents(func(o *gotten, content map[string]any) error {
+	encode := func(o *gotten) {
+		o.text, o.err = list.Encode(o.Content)
+		o.Content = nil
+	}
+	err = p.contents(encode, func(o *gotten) error {
 		if p.Deleted {
 			end.Deletions = append(end.Deletions, deletedAt{o.deletedAt, p.clock.At(o.deletedAt)})
 		}
-		return list.Add(content)
+		return list.AddEncoded(o.text, o.err)
 	})
 	if err != nil {
 		return err
@@ -157,11 +168,13 @@ func (p *printer) printTemplate() error {
 		return transform.Usagef("--output: %v", err)
 	}
 	items := []any{}
-	err = p.contents(func(_ *gotten, content map[string]any) error {
+	quote := func(o *gotten) {
 		if p.Format != "jsonpath-as-json" {
-			content, _ = render.QuoteNames(content).(map[string]any)
+			o.Content, _ = render.QuoteNames(o.Content).(map[string]any)
 		}
-		items = append(items, content)
+	}
+	err = p.contents(quote, func(o *gotten) error {
+		items = append(items, o.Content)
 		return nil
 	})
 	if err != nil || p.single() && len(items) == 0 {
@@ -192,7 +205,7 @@ func (p *printer) printTemplate() error {
 // printRaw prints the decrypted value of one object unchanged.
 func (p *printer) printRaw() error {
 	var values [][]byte
-	err := p.each(func(_ Asked, o *gotten) error {
+	err := p.each(func(o *gotten) { p.choose(o) }, func(_ Asked, o *gotten) error {
 		switch {
 		case o.Undecryptable != nil || o.Value == nil:
 			return nil
@@ -223,20 +236,25 @@ func (p *printer) printCustomColumns() error {
 		}
 	}
 	masked, mark := false, redactedMark()
-	err = p.contents(func(o *gotten, content map[string]any) error {
-		cells := columns.Cells(p.ctx, content)
-		if err := p.checkCells(o, cells, func(i int) string { return columns.Headers[i] }); err != nil {
+	find := func(o *gotten) {
+		o.cells = columns.Cells(p.ctx, o.Content)
+		o.Content = nil
+		for i, cell := range o.cells {
+			if text, isText := cell.(string); isText && p.hide != nil {
+				o.cells[i] = p.hide.Text(text)
+			}
+		}
+	}
+	err = p.contents(find, func(o *gotten) error {
+		if err := p.checkCells(o, o.cells, func(i int) string { return columns.Headers[i] }); err != nil {
 			return err
 		}
-		for i, cell := range cells {
+		for i, cell := range o.cells {
 			text := cell.(string)
-			if p.hide != nil {
-				text = p.hide.Text(text)
-			}
 			masked = masked || mark.MatchString(text)
-			cells[i] = render.Cell(text, len(cells))
+			o.cells[i] = render.Cell(text, len(o.cells))
 		}
-		return t.Row(cells)
+		return t.Row(o.cells)
 	})
 	if err != nil {
 		return err

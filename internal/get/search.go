@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"regexp"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/phrase"
@@ -62,7 +60,13 @@ func (s *Search) Verdict(text string) error {
 
 // search searches all chosen objects, and with Everything also keys in no layout.
 func (s *Search) search() error {
-	err := s.each(func(_ Asked, o *gotten) error {
+	work := func(o *gotten) {
+		if s.choose(o) && !o.Partial {
+			s.redact(o, false)
+			decodeData(o.Content)
+		}
+	}
+	err := s.each(work, func(_ Asked, o *gotten) error {
 		subject := compare.NewSubject(o.Key, o.Parsed)
 		switch {
 		case o.Err != nil:
@@ -70,11 +74,9 @@ func (s *Search) search() error {
 		case o.Partial:
 			return s.bytes(subject, o.Entry)
 		}
-		if s.hide != nil && s.hide.Object(o.Key, o.Content) {
+		if o.hidden {
 			s.Redacted++
 		}
-		unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
-		decodeData(o.Content)
 		return s.look(subject, o.Content)
 	})
 	if err != nil || !s.Everything || s.Namespace != "" || s.Cluster != "" {

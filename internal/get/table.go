@@ -3,7 +3,6 @@ package get
 import (
 	"fmt"
 	"io"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +26,7 @@ func (p *printer) printTables() error {
 	tables := 0
 	for _, a := range p.asked {
 		t := p.newTable(a.Type)
-		err := stream.Each(p.chosen(a, t.rows(a)), func(o *gotten) error {
+		err := stream.Each(p.objects(a, t.show), func(o *gotten) error {
 			if !t.begun {
 				if tables++; tables > 1 && !p.NoHeaders {
 					if _, err := io.WriteString(p.Out, "\n"); err != nil {
@@ -134,29 +133,14 @@ func labelsOf(o *gotten) map[string]string {
 	return (&unstructured.Unstructured{Object: o.Content}).GetLabels()
 }
 
-// rows yields the objects of a type with their cells.
-func (t *typeTable) rows(a Asked) iter.Seq2[*gotten, error] {
-	p := t.p
-	if p.Deleted || p.sortBy(a.Type) != "" {
-		return stream.Map(p.sorted(a), func(o *gotten) *gotten {
-			t.finish(o)
-			return o
-		})
+// show sets the cells of an object. Only the cells are needed.
+func (t *typeTable) show(o *gotten) {
+	if o.undecoded() && t.direct(o) {
+		return
 	}
-	item := func(e *inspect.Entry) (gotten, int) {
-		return gotten{Object: &inspect.Object{Entry: e}}, len(e.Value)
-	}
-	entries := p.reader.Entries(p.ctx, a.Type, p.selection(a))
-	return stream.Ahead(p.reader.Snapshot().Guard, entries, item, func(o *gotten) {
-		o.Object = inspect.Undecoded(a.Type, o.Entry)
-		if p.ctx.Err() != nil || t.direct(o) { // chosen asks the context too
-			return
-		}
-		o.Object = inspect.NewObject(a.Type, o.Entry)
-		o.AsServed()
-		t.finish(o)
-		o.Content = nil // only the cells are needed
-	})
+	t.p.choose(o)
+	t.finish(o)
+	o.Content = nil
 }
 
 // direct sets the cells from the stored value if possible, in a tenth of the time.
@@ -178,7 +162,7 @@ func (t *typeTable) direct(o *gotten) bool {
 
 // finish sets the cells of a decoded object.
 func (t *typeTable) finish(o *gotten) {
-	if o.unfit = !t.p.fits(o); o.unfit {
+	if o.unfit {
 		return
 	}
 	own := make([]any, len(t.shown.Columns))

@@ -154,13 +154,18 @@ func (l *List) Begin(head any, field string) (err error) {
 }
 
 // Add prints one element.
-func (l *List) Add(v any) error {
-	text, err := l.element(v)
-	l.count++
+func (l *List) Add(v any) error { return l.AddEncoded(l.Encode(v)) }
+
+// AddEncoded prints the element of a call of Encode.
+func (l *List) AddEncoded(text []byte, err error) error {
+	if l.count++; l.count > 1 && err == nil && l.format != "yaml" && l.format != "jsonl" {
+		err = l.w.WriteByte(',')
+	}
 	return write(l.w)(text, err)
 }
 
-func (l *List) element(v any) ([]byte, error) {
+// Encode encodes an element. Concurrent calls are allowed.
+func (l *List) Encode(v any) ([]byte, error) {
 	switch l.format {
 	case "jsonl":
 		return encode(v, "", "")
@@ -169,11 +174,8 @@ func (l *List) element(v any) ([]byte, error) {
 		text = bytes.ReplaceAll(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"), []byte("\n  "))
 		return slices.Concat([]byte("- "), text, []byte("\n")), err
 	}
-	text, err := encode(v, l.indent+l.indent, l.indent)
 	lead := "\n" + l.indent + l.indent
-	if l.count > 0 {
-		lead = "," + lead
-	}
+	text, err := encode(v, l.indent+l.indent, l.indent)
 	return append([]byte(lead), bytes.TrimSuffix(text, []byte("\n"))...), err
 }
 
