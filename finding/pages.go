@@ -1,7 +1,9 @@
 package finding
 
 import (
+	"cmp"
 	"embed"
+	"fmt"
 	"strings"
 )
 
@@ -12,11 +14,15 @@ var pages embed.FS
 // that begin with "Remedy: ", "A warning: " or "Allow: ". A code without a page has only its name.
 func Lookup(name string) *Code {
 	c := &Code{Name: name}
-	page, err := pages.ReadFile("codes/" + name + ".md")
-	if err != nil {
-		return c
+	if page, err := pages.ReadFile("codes/" + name + ".md"); err == nil {
+		_ = c.read(string(page)) // see TestPages
 	}
-	head, rest, _ := strings.Cut(string(page), "\n\n")
+	return c
+}
+
+// read sets the texts of a page.
+func (c *Code) read(page string) (err error) {
+	head, rest, _ := strings.Cut(page, "\n\n")
 	level, title, _ := strings.Cut(strings.TrimPrefix(head, "# "), ": ")
 	c.Level, c.Title = Level(level), title
 	for paragraph := range strings.SplitSeq(rest, "\n\n") {
@@ -34,10 +40,13 @@ func Lookup(name string) *Code {
 		case "Allow, dropped":
 			c.Allow, c.Allowed = behind, Dropped
 		default:
-			c.Meaning = text
+			if c.Meaning != "" {
+				err = fmt.Errorf("finding/codes/%s.md: no text begins with %q: see Lookup", c.Name, Clip(label, 40))
+			}
+			c.Meaning = cmp.Or(c.Meaning, text)
 		}
 	}
-	return c
+	return err
 }
 
 // As returns a copy of the code with another level and another effect of --allow. The meaning is

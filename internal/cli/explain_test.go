@@ -65,16 +65,28 @@ func TestCodes(t *testing.T) {
 	files, err := filepath.Glob("../../finding/codes/*.md")
 	require.NoError(t, err)
 	pages := stream.Mapped(files, func(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") })
-	all := explanations(migrations.All())
-	require.ElementsMatch(t, pages, stream.Mapped(all, func(e explanation) string { return e.Code.Name }))
-	for _, e := range all {
-		require.Contains(t, []finding.Level{finding.Error, finding.Warning, finding.Info}, e.Level, e.Code.Name)
-		require.NotEmpty(t, e.Title, e.Code.Name)
-		require.NotEmpty(t, e.Commands, e.Code.Name)
-		require.Regexp(t, `[.]$`, e.Meaning, e.Code.Name)
-		require.Regexp(t, `[.]$`, e.Remedy, e.Code.Name)
+	levels := []finding.Level{finding.Error, finding.Warning, finding.Info}
+	for _, e := range explanations(migrations.All()) {
+		if !slices.Contains(pages, e.Code.Name) {
+			t.Errorf("finding/codes/%s.md: write the page of the code, which %q reports", e.Code.Name, e.Commands[0])
+			continue
+		}
+		pages = slices.DeleteFunc(pages, func(name string) bool { return name == e.Code.Name })
+		for wants, has := range map[string]bool{
+			"a head, # LEVEL: TITLE":                slices.Contains(levels, e.Level) && e.Title != "",
+			"a meaning, which ends with a dot":      strings.HasSuffix(e.Meaning, "."),
+			"Remedy: a text that ends with a dot":   strings.HasSuffix(e.Remedy, "."),
+			"no Allow or A warning without # error": e.Level == finding.Error || e.Allowed == "" && e.Warns == "",
+		} {
+			if !has {
+				t.Errorf("finding/codes/%s.md: the page needs %s", e.Code.Name, wants)
+			}
+		}
 		require.Equal(t, e.Allowed != "", e.Allow != "", e.Code.Name)
-		require.True(t, e.Level == finding.Error || e.Allowed == "" && e.Warns == "", e.Code.Name)
+	}
+	for _, name := range pages {
+		t.Errorf("finding/codes/%s.md: no command reports the code; add it to checks of internal/doctor/doctor.go, "+
+			"or to the Codes of a Spec", name)
 	}
 }
 

@@ -84,8 +84,8 @@ func (s Storage) allOutside(ctx context.Context) (all []admissionv1.ServiceRefer
 	return all, err
 }
 
-// Idle reports whether a Service has no ready endpoint. A Service outside the cluster needs none; if
-// the Service or its endpoints are unreadable, the result is false.
+// Idle reports whether a Service has no ready endpoint. A Service outside the cluster needs none.
+// The result is false if the Service or its endpoints are unreadable.
 func (s Storage) Idle(ctx context.Context, svc *corev1.Service) (bool, error) {
 	readable, err := read[corev1.Service](ctx, s, "services", svc.Namespace, svc.Name)
 	if err != nil || readable == nil || Outside(svc) {
