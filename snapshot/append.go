@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ import (
 // append writes src and appends the changes and grants.
 func (d *Draft) append(ctx context.Context) (res WriteResult, err error) {
 	a := newAppender(d.x, nil)
-	m, err := d.layOut(ctx, a)
+	m, err := d.layOut(ctx, d.file, a)
 	if err != nil {
 		return res, err
 	}
@@ -28,11 +29,11 @@ func (d *Draft) append(ctx context.Context) (res WriteResult, err error) {
 	return a.WriteResult, d.out.guard(func() error { return d.compare(ctx, a.Appended) })
 }
 
-// layOut writes the new pages and returns the new meta. Without changes the meta is nil, unless src
+// layOut writes the new pages to out and returns the new meta. Without changes the meta is nil, unless src
 // is raw (one of its metas is older or torn) or has a wrong free list.
-func (d *Draft) layOut(ctx context.Context, a *appender) (*bolt.Meta, error) {
+func (d *Draft) layOut(ctx context.Context, out io.WriterAt, a *appender) (*bolt.Meta, error) {
 	db := d.src.db
-	w := &bolt.Writer{Out: d.file, PageSize: db.PageSize, Next: db.HighWater}
+	w := &bolt.Writer{Out: out, PageSize: db.PageSize, Next: db.HighWater}
 	var renewed []bolt.Element // elements of the root bucket
 	el, err := w.Append(ctx, db, d.x.keys, a.records(ctx, d.changes))
 	if a.Appended > 0 {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"hash"
 	"io"
+	"iter"
 	"os"
 	"sync"
 
@@ -39,11 +41,58 @@ func copyThrough(out, in *os.File, at, n int64) (int64, error) {
 	return io.Copy(io.NewOffsetWriter(out, at), struct{ io.Reader }{io.NewSectionReader(in, at, n)})
 }
 
+// Foresee begins the digest of the output in the background, as if the changes and leases were all.
+// Write completes that digest if the output gets the same meta pages, and otherwise computes
+// another. A digest is half of the work after the plan, on one core.
+func (d *Draft) Foresee(ctx context.Context, changes iter.Seq2[Change, error], leases []Lease) {
+	var m *bolt.Meta
+	planned := &Draft{src: d.src, changes: changes}
+	err := d.src.Guard(func() (err error) {
+		if planned.x, err = d.src.index(ctx); err == nil {
+			planned.grants, err = grantEntries(leases)
+		}
+		if err == nil {
+			m, err = planned.layOut(ctx, nowhere{}, newAppender(planned.x, nil))
+		}
+		return err
+	})
+	if err == nil && m != nil { // Write finds the same error
+		d.hashOld(m)
+	}
+}
+
+// nowhere is a writer that keeps nothing.
+type nowhere struct{}
+
+func (nowhere) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
+
+// hashOld begins the hash of the meta pages of m, nil for those of src, and the old pages.
+func (d *Draft) hashOld(m *bolt.Meta) {
+	if d.hashed != nil {
+		d.hashed.stop()
+	}
+	var metas []byte
+	if m != nil {
+		metas = m.Pages()
+	}
+	d.foreseen = m
+	d.hashed = newPass(func(ctx context.Context) (hash.Hash, error) {
+		h := sha256.New()
+		_, _ = h.Write(metas)
+		return h, d.src.hashMapped(ctx, h, int64(len(metas)), d.src.db.Bytes(), nil)
+	})
+	d.hashed.start()
+}
+
 // proveImage waits for the copy of the image of src, overwrites the metas with those of m unless m
 // is nil, reads every block back and compares the blocks. proveImage appends the digest of the copy
 // and of the new pages after the copy.
 func (d *Draft) proveImage(ctx context.Context, m *bolt.Meta) (sum Digest, err error) {
 	image := d.src.db.Bytes()
+	same := m == nil && d.src.compression == "" && d.src.HasDigest() // as src
+	if !same && (d.hashed == nil || m == nil || d.foreseen == nil || *d.foreseen != *m) {
+		d.hashOld(m)
+	}
 	_, err = d.copied.wait(ctx)
 	if err != nil && ctx.Err() == nil { // the copy was stopped, or the disk was full while the changes were planned
 		err = copyPages(ctx, d.file, d.src.file, image)
@@ -54,6 +103,15 @@ func (d *Draft) proveImage(ctx context.Context, m *bolt.Meta) (sum Digest, err e
 		}
 		return sum, err
 	}
+	if same {
+		if sum, err = d.src.Digest(ctx); err == nil {
+			err = d.compareCopy(ctx, nil)
+		}
+		if err == nil {
+			_, err = d.file.WriteAt(sum.Image[:], image)
+		}
+		return sum, err
+	}
 	size, metas := image, []byte(nil)
 	if m != nil {
 		size, metas = m.Bytes(), m.Pages()
@@ -61,17 +119,11 @@ func (d *Draft) proveImage(ctx context.Context, m *bolt.Meta) (sum Digest, err e
 			return sum, err
 		}
 	}
-	if m == nil && d.src.compression == "" {
-		sum, err = d.src.Digest(ctx)
-		if err == nil && sum.Present {
-			err = d.proveCopy(ctx, sum)
-		}
-		if err != nil || sum.Present {
-			return sum, err
-		}
+	if err := d.compareCopy(ctx, metas); err != nil {
+		return sum, err
 	}
-	h := sha256.New()
-	if err := d.hashBlocks(ctx, image, metas, h); err != nil {
+	h, err := d.hashed.wait(ctx)
+	if err != nil {
 		return sum, err
 	}
 	if err := hashRange(ctx, h, d.file, image, size); err != nil {
@@ -80,42 +132,16 @@ func (d *Draft) proveImage(ctx context.Context, m *bolt.Meta) (sum Digest, err e
 	return appendDigest(d.file, h, size)
 }
 
-// proveCopy compares the copy of the whole image with src and appends the digest sum of src: the
-// same bytes have the same digest.
-func (d *Draft) proveCopy(ctx context.Context, sum Digest) error {
+// compareCopy reads the copy of the image back and compares it with src, and its beginning with the
+// new metas.
+func (d *Draft) compareCopy(ctx context.Context, metas []byte) error {
 	image := d.src.db.Bytes()
 	buffers := sync.Pool{New: func() any { return new([copyBlock]byte) }}
-	err := d.src.Parallel(ctx, int((image+copyBlock-1)/copyBlock), func(i int) error {
+	return d.src.Parallel(ctx, int((image+copyBlock-1)/copyBlock), func(i int) error {
 		at, back := int64(i)*copyBlock, buffers.Get().(*[copyBlock]byte)
 		defer buffers.Put(back)
-		return d.compareBlock(back[:min(copyBlock, image-at)], at, nil)
+		return d.compareBlock(back[:min(copyBlock, image-at)], at, metas)
 	})
-	if err == nil {
-		_, err = d.file.WriteAt(sum.Image[:], image)
-	}
-	return err
-}
-
-// hashBlocks compares the copy of the image with src, except for the metas at the beginning. Each
-// block is hashed while the next one is compared.
-func (d *Draft) hashBlocks(ctx context.Context, image int64, metas []byte, h io.Writer) error {
-	var hashing sync.WaitGroup
-	defer hashing.Wait()
-	back, hashed := make([]byte, copyBlock), make([]byte, copyBlock)
-	for at := int64(0); at < image; at += copyBlock {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		back = back[:min(copyBlock, image-at)]
-		if err := d.compareBlock(back, at, metas); err != nil {
-			return err
-		}
-		hashing.Wait()
-		back, hashed = hashed, back
-		block := hashed
-		hashing.Go(func() { _, _ = h.Write(block) })
-	}
-	return nil
 }
 
 // compareBlock reads a block of the copy back and compares the block with src, or with the new

@@ -11,6 +11,7 @@ import (
 	"io"
 	"math/big"
 	"os"
+	"sync/atomic"
 
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
@@ -30,7 +31,7 @@ func knownDigest(d Digest) *pass[Digest] {
 // sum computes the digest of the file with an image of the given size.
 func (s *Snapshot) sum(ctx context.Context, image int64) (d Digest, err error) {
 	h, size := sha256.New(), int64(len(s.data))
-	if err := s.hashMapped(ctx, h, image); err != nil {
+	if err := s.hashMapped(ctx, h, 0, image, &s.hashed); err != nil {
 		return d, err
 	}
 	s.hashed.Store(image)
@@ -57,17 +58,17 @@ func (s *Snapshot) sum(ctx context.Context, image int64) (d Digest, err error) {
 	return d, err
 }
 
-// hashMapped adds the first size bytes of the mapped file to h, without a copy; other readers then
-// find the pages mapped. If the kernel cannot map the pages, plain reads return the bytes or the
+// hashMapped adds the bytes [at, end) of the mapped file to h, without a copy; other readers then
+// find the pages mapped. at is the beginning of a page. done, unless nil, counts the bytes. If the kernel cannot map the pages, plain reads return the bytes or the
 // error of the disk.
-func (s *Snapshot) hashMapped(ctx context.Context, h hash.Hash, size int64) error {
-	for at := int64(0); at < size; at += copyBlock {
+func (s *Snapshot) hashMapped(ctx context.Context, h hash.Hash, at, end int64, done *atomic.Int64) error {
+	for ; at < end; at += copyBlock {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		block := s.data[at:min(at+copyBlock, size)]
+		block := s.data[at:min(at+copyBlock, end)]
 		if populate(block) != nil {
-			return hashRange(ctx, h, s.file, at, size)
+			return hashRange(ctx, h, s.file, at, end)
 		}
 		err := s.guard(func() error {
 			_, _ = h.Write(block)
@@ -76,7 +77,9 @@ func (s *Snapshot) hashMapped(ctx context.Context, h hash.Hash, size int64) erro
 		if err != nil {
 			return cmp.Or(hashRange(ctx, sha256.New(), s.file, at, at+int64(len(block))), err)
 		}
-		s.hashed.Add(int64(len(block)))
+		if done != nil {
+			done.Add(int64(len(block)))
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash"
 	"iter"
 	"os"
 
@@ -91,6 +92,9 @@ type Draft struct {
 	src    *Snapshot
 	copied *pass[struct{}] // of the pages of src
 
+	hashed   *pass[hash.Hash] // of the meta pages of foreseen and the old pages; nil before the pass
+	foreseen *bolt.Meta
+
 	cfg     WriteConfig
 	changes iter.Seq2[Change, error]
 	x       *index         // of src
@@ -127,6 +131,9 @@ func (d *Draft) Progress() float64 {
 // Discard removes the written file. After Write, Discard does nothing.
 func (d *Draft) Discard() error {
 	d.Stop()
+	if d.hashed != nil {
+		d.hashed.stop()
+	}
 	return d.target.Discard()
 }
 

@@ -204,17 +204,29 @@ func (o opened) File() *os.File { return o.file }
 func (o opened) Publish() error { return nil }
 func (o opened) Discard() error { return nil }
 
-// TestDraftIsWrite checks that a stopped draft, and a draft with a failed copy, write the output of
-// Write.
+// TestDraftIsWrite checks that a stopped draft, a draft with a failed copy, and a draft with a right
+// or wrong forecast write the output of Write.
 func TestDraftIsWrite(t *testing.T) {
 	ctx := context.Background()
 	s := open(t, copyOf(t, fixture(t)))
 	changes := seq(put("/new", "x"))
 	want := filepath.Join(t.TempDir(), "want")
 	must(Write(ctx, want, s, changes, WriteConfig{}))(t)
+	foresee := func(c ...Change) func(d *Draft) {
+		return func(d *Draft) { d.Foresee(ctx, seq(c...), nil) }
+	}
 	for name, spoil := range map[string]func(d *Draft){
-		"as it is": func(*Draft) {},
-		"stopped":  (*Draft).Stop,
+		"foreseen": func(d *Draft) {
+			d.Foresee(ctx, changes, nil)
+			pass := d.hashed
+			t.Cleanup(func() { require.Same(t, pass, d.hashed) })
+		},
+		"foreseen with another value": foresee(put("/new", "y")), // of the same pages
+		"foreseen with more pages":    foresee(put("/new", strings.Repeat("y", 1<<20))),
+		"foreseen with a fault":       foresee(put("", "x")),
+		"foreseen without a change":   foresee(),
+		"as it is":                    func(*Draft) {},
+		"stopped":                     (*Draft).Stop,
 		"failed": func(d *Draft) {
 			d.copied.stop()
 			d.copied.err = os.ErrDeadlineExceeded

@@ -57,6 +57,15 @@ func (v *View) Make(o Output) {
 	}
 }
 
+// Foresee begins the digest of the output of the changes staged so far, in the background. A plan
+// calls Foresee before a long pass that rarely stages another change; after another change the
+// digest is computed again.
+func (v *View) Foresee(ctx context.Context) {
+	if v.draft != nil && v.built == nil && v.compact == nil && v.scrubs == nil && v.plan.planned > 0 {
+		v.draft.Foresee(ctx, v.plan.changes(), v.grants)
+	}
+}
+
 // CheckOutput runs the checks of an output.
 func (v *View) CheckOutput(ctx context.Context, out *inspect.Reader) error {
 	for _, check := range v.checks {

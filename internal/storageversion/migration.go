@@ -52,8 +52,8 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	}
 	section := &Definitions{}
 	v.Report().Sections = append(v.Report().Sections, section)
-	for _, s := range storages {
-		if err := s.plan(ctx); err != nil {
+	for i, s := range storages {
+		if err := s.plan(ctx, i == len(storages)-1); err != nil {
 			return err
 		}
 		for _, k := range s.kinds {
@@ -79,11 +79,14 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 
 // plan stages the objects of each kind, then its list of versions, and last the references to
 // objects.
-func (s *storage) plan(ctx context.Context) error {
+func (s *storage) plan(ctx context.Context, last bool) error {
 	for _, k := range s.kinds {
 		if err := s.planKind(ctx, k); err != nil {
 			return err
 		}
+	}
+	if last {
+		s.Foresee(ctx)
 	}
 	return s.sweep(ctx)
 }

@@ -37,8 +37,8 @@ const (
 	maxBucketName = 1 << 10 // bytes
 )
 
-// Open finds the buckets of an image and checks every page above the leaves. The pages of old, which
-// may be nil, are read there: in a new mapping each first access costs a fault.
+// Open finds the buckets of an image and checks every page above the leaves. The pages of old,
+// which may be nil, are read there: in a new mapping each first access costs a fault.
 func Open(ctx context.Context, image []byte, m Meta, old *DB) (*DB, error) {
 	db := &DB{Meta: m, Image: image, Old: old}
 	w := walk{db: db, used: make([]uint64, (m.HighWater+63)/64)}
