@@ -21,7 +21,6 @@ import (
 )
 
 func explainCommand(specs []transform.Spec) *cli.Command {
-	x := explainer{explanations(specs)}
 	return &cli.Command{
 		Name:      "explain",
 		Usage:     "explain an error message or a finding, and its remedy",
@@ -36,8 +35,10 @@ an unchanged error message of kubectl, an API server or etcd, or search words; "
 Without arguments it lists all codes. docs/reference/codes.md lists them too.
 
 Exit status: 0 done, 1 failed, 2 usage, such as an unknown code.`,
-		Flags:  []cli.Flag{textOrJSON()},
-		Action: taking(x.run),
+		Flags: []cli.Flag{textOrJSON()},
+		Action: taking(func(c *cli.Context, args []string) error {
+			return explainer{explanations(specs)}.run(c, args)
+		}),
 	}
 }
 
