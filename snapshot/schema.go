@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/etcdshift/etcdshift/internal/pattern"
 )
 
 const (
@@ -181,12 +182,12 @@ func checkCluster(k, v []byte) error {
 type version struct{ major, minor int64 }
 
 // versionSyntax is the syntax of etcd's own parser, github.com/coreos/go-semver.
-var versionSyntax = regexp.MustCompile(`^(\d+)\.(\d+)\.(\d+)(-` + identifiers + `)?(\+` + identifiers + `)?$`)
+var versionSyntax = pattern.New(`^(\d+)\.(\d+)\.(\d+)(-` + identifiers + `)?(\+` + identifiers + `)?$`)
 
 const identifiers = `([0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?`
 
 func parseVersion(b []byte) (version, error) {
-	parts := versionSyntax.FindSubmatch(b)
+	parts := versionSyntax().FindSubmatch(b)
 	if parts == nil {
 		return version{}, fmt.Errorf("%q is no version", clip(b))
 	}

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -81,7 +81,7 @@ func restorable(m snapshot.Member) bool {
 }
 
 // plain matches text that needs no quotes in a shell.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+var plain = pattern.New(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // ShellWord quotes s as one word of a POSIX shell, for the commands in a report: a name in a
 // snapshot is not trusted. An unprintable character becomes a question mark; the command then finds
@@ -90,7 +90,7 @@ func ShellWord(s string) string {
 	if strings.HasPrefix(s, "-") {
 		s = "./" + s // otherwise a flag
 	}
-	if plain.MatchString(s) {
+	if plain().MatchString(s) {
 		return s
 	}
 	s = strings.Map(func(r rune) rune {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/cel/common"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/etcdshift/etcdshift/internal/pattern"
 )
 
 // validateUpdate returns the errors of a server (1.30 or later) that updates old to obj at this
@@ -178,7 +179,7 @@ func typedPaths(err error) string {
 	}
 	var paths []string
 	for _, one := range all {
-		if path := listKeys.ReplaceAllString(one.Path, "[]"); path != "" && !slices.Contains(paths, path[1:]) {
+		if path := listKeys().ReplaceAllString(one.Path, "[]"); path != "" && !slices.Contains(paths, path[1:]) {
 			paths = append(paths, path[1:])
 		}
 	}
@@ -186,4 +187,4 @@ func typedPaths(err error) string {
 	return strings.Join(paths, ", ")
 }
 
-var listKeys = regexp.MustCompile(`\[[^\]]*\]`)
+var listKeys = pattern.New(`\[[^\]]*\]`)

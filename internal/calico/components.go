@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -241,7 +241,7 @@ func raiseGenerations(value []byte) ([]byte, error) {
 const apiGroupField = "calico_api_group"
 
 // jsonString matches a JSON string, and the string value that follows a field name.
-var jsonString = regexp.MustCompile(`(?s)"((?:[^"\\]|\\.)*)"(?:\s*:\s*"((?:[^"\\]|\\.)*)")?`)
+var jsonString = pattern.New(`(?s)"((?:[^"\\]|\\.)*)"(?:\s*:\s*"((?:[^"\\]|\\.)*)")?`)
 
 // unpinAPIGroup sets every calico_api_group of a CNI network configuration that names another group
 // to projectcalico.org/v3, and returns the replaced values. The text is a template (with
@@ -250,7 +250,7 @@ var jsonString = regexp.MustCompile(`(?s)"((?:[^"\\]|\\.)*)"(?:\s*:\s*"((?:[^"\\
 func unpinAPIGroup(text string) (out string, replaced []string) {
 	var b strings.Builder
 	done := 0
-	for _, at := range jsonString.FindAllStringSubmatchIndex(text, -1) {
+	for _, at := range jsonString().FindAllStringSubmatchIndex(text, -1) {
 		if text[at[2]:at[3]] != apiGroupField || at[4] < 0 {
 			continue
 		}

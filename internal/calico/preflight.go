@@ -3,7 +3,6 @@ package calico
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -153,15 +153,15 @@ const (
 
 // releasePattern matches "v3.32.1", "3.32", and suffixes added by builds: "v3.32.0-0.dev-12-gabc",
 // "v3.31.2-windows-ltsc2022".
-var releasePattern = regexp.MustCompile(`^v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?([-+].*)?$`)
+var releasePattern = pattern.New(`^v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?([-+].*)?$`)
 
 // prePattern matches the suffix of a build older than the release in its name.
-var prePattern = regexp.MustCompile(`(?i)^-(0\.|\d*\.?dev|alpha|beta|rc|pre|\d+-g[0-9a-f]+)`)
+var prePattern = pattern.New(`(?i)^-(0\.|\d*\.?dev|alpha|beta|rc|pre|\d+-g[0-9a-f]+)`)
 
 // releaseAge parses a version string or an image tag. A build before 3.32.0 may lack parts needed
 // by v3 and counts as unknown; builds before a later release count by their number.
 func releaseAge(version string) age {
-	m := releasePattern.FindStringSubmatch(version)
+	m := releasePattern().FindStringSubmatch(version)
 	if m == nil {
 		return ageUnknown
 	}
@@ -171,7 +171,7 @@ func releaseAge(version string) age {
 	switch {
 	case major < needMajor || major == needMajor && minor < needMinor:
 		return ageOld
-	case major == needMajor && minor == needMinor && patch == 0 && prePattern.MatchString(m[4]):
+	case major == needMajor && minor == needMinor && patch == 0 && prePattern().MatchString(m[4]):
 		return ageUnknown
 	}
 	return ageFit

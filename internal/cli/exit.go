@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"regexp"
 	"strings"
 	"syscall"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/s3"
 )
@@ -76,7 +76,7 @@ func statusOf(err error) int {
 }
 
 // likeURL matches the beginning of a URL, but not of a Windows path.
-var likeURL = regexp.MustCompile(`[[:alnum:]]{2,}:/`)
+var likeURL = pattern.New(`[[:alnum:]]{2,}:/`)
 
 // hintFor returns the hint about err, "" for none: the hint of the program's own error, else that
 // of a system error. A full disk for bucket objects has its own hint.
@@ -95,7 +95,7 @@ func systemHint(err error) string {
 	if of := (*fs.PathError)(nil); errors.As(err, &of) && errors.Is(err, fs.ErrNotExist) && s3.Is(of.Path) {
 		return "a file belongs here, not an object in a bucket: copy it first"
 	}
-	if errors.Is(err, fs.ErrNotExist) && likeURL.MatchString(err.Error()) {
+	if errors.Is(err, fs.ErrNotExist) && likeURL().MatchString(err.Error()) {
 		return "check the path: an object in a bucket is s3://BUCKET/KEY; no other URL is read or written"
 	}
 	for _, h := range []struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/docs"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 )
 
 // longestMessage limits the text read by explain from standard input.
@@ -25,7 +26,7 @@ func inPages(text string) []pageText {
 		return found
 	}
 	return paragraphs(func(paragraph string) bool {
-		return len(words) > 2 && slices.ContainsFunc(quotes.FindAllString(paragraph, -1), func(quote string) bool {
+		return len(words) > 2 && slices.ContainsFunc(quotes().FindAllString(paragraph, -1), func(quote string) bool {
 			quote = plainMessage(quote)
 			return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(quote, word) })
 		})
@@ -104,14 +105,14 @@ func plainMessage(text string) string {
 }
 
 var (
-	quotes = regexp.MustCompile("`[^`]+`")
-	varies = regexp.MustCompile(`\.\.\.|"[^"]*"|\[\d+\]|\bv\d+((alpha|beta)\d+)?\b`) // varies between clusters
+	quotes = pattern.New("`[^`]+`")
+	varies = pattern.New(`\.\.\.|"[^"]*"|\[\d+\]|\bv\d+((alpha|beta)\d+)?\b`) // varies between clusters
 )
 
 // quoted returns the length of the longest quoted message that contains the text or is contained in
 // it; 0 for none. A message has several words.
 func quoted(meaning, text string) (longest int) {
-	for _, quote := range quotes.FindAllString(meaning, -1) {
+	for _, quote := range quotes().FindAllString(meaning, -1) {
 		quote = plainMessage(strings.Trim(quote, "`"))
 		if !strings.Contains(quote, " ") || len(quote) <= longest || strings.HasPrefix(quote, "etcdshift ") {
 			continue
@@ -126,7 +127,7 @@ func quoted(meaning, text string) (longest int) {
 
 // likeText matches texts equal except for parts that vary between clusters.
 func likeText(text string) *regexp.Regexp {
-	parts := varies.Split(text, -1)
+	parts := varies().Split(text, -1)
 	for i := range parts {
 		parts[i] = regexp.QuoteMeta(parts[i])
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -100,12 +100,12 @@ func snapshotConfig(c *cli.Context) snapshot.Config {
 	return snapshot.Config{MaxExpand: n, LateDigest: late}
 }
 
-var sizeSyntax = regexp.MustCompile(`^([0-9]+)(?:([kmgt])(i?))?b?$`)
+var sizeSyntax = pattern.New(`^([0-9]+)(?:([kmgt])(i?))?b?$`)
 
 // parseSize parses a number of bytes such as 1000000, 500MB, 20GiB or 20Gi. Units with an i count
 // by 1024, others by 1000, as in Kubernetes.
 func parseSize(text string) (int64, error) {
-	parts := sizeSyntax.FindStringSubmatch(strings.ToLower(text))
+	parts := sizeSyntax().FindStringSubmatch(strings.ToLower(text))
 	if parts == nil {
 		parts = make([]string, 4)
 	}

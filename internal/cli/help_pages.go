@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/docs"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
@@ -37,8 +37,8 @@ func printPages(w io.Writer, word string) (said bool, err error) {
 }
 
 var (
-	entryHead = regexp.MustCompile(`^ *([-*]|[0-9]+\.) +`) // of a list
-	verbatim  = regexp.MustCompile(`^(    |[|#]|\s*$)`)    // a command, a row of a table, a title, an empty line
+	entryHead = pattern.New(`^ *([-*]|[0-9]+\.) +`) // of a list
+	verbatim  = pattern.New(`^(    |[|#]|\s*$)`)    // a command, a row of a table, a title, an empty line
 )
 
 // wrapPage wraps the paragraphs and list entries of a page for a terminal.
@@ -51,8 +51,8 @@ func wrapPage(page string) string {
 		head, text = "", ""
 	}
 	for line := range strings.Lines(page) {
-		begins, indent := entryHead.FindString(line), len(line)-len(strings.TrimLeft(line, " "))
-		switch asIs := verbatim.MatchString(line); {
+		begins, indent := entryHead().FindString(line), len(line)-len(strings.TrimLeft(line, " "))
+		switch asIs := verbatim().MatchString(line); {
 		case text != "" && begins == "" && indent == len(head) && !(asIs && indent < 4):
 			text += line
 		case asIs:

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -9,6 +8,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/kcp"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -353,7 +353,7 @@ shard for a minute or more.`
 func withShardNames(action cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		for _, flag := range []string{"as-shard", "from-shard", "to-shard"} {
-			if name := c.String(flag); name != "" && !namesShard.MatchString(name) {
+			if name := c.String(flag); name != "" && !namesShard().MatchString(name) {
 				return usagef(commandPath(c), "--%s is %q; the name of a shard is made of 1 to 61 of a-z, 0-9, - and :",
 					flag, name)
 			}
@@ -363,4 +363,4 @@ func withShardNames(action cli.ActionFunc) cli.ActionFunc {
 }
 
 // namesShard matches shard names accepted by kcp's cache server (pkg/cache/server/handler.go).
-var namesShard = regexp.MustCompile(`^[a-z0-9:-]{1,61}$`)
+var namesShard = pattern.New(`^[a-z0-9:-]{1,61}$`)

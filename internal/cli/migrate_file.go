@@ -6,11 +6,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"regexp"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/internal/fleet"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform"
@@ -91,17 +91,17 @@ func readReportHead(path string) (is, wrote bool, err error) {
 		return false, false, err
 	}
 	head = head[:n]
-	outcome := reportOutcome.FindSubmatch(head)
+	outcome := reportOutcome().FindSubmatch(head)
 	if outcome != nil {
 		is := transform.Outcome(outcome[1])
 		wrote = is == transform.Written || is == transform.Unchanged
 	}
-	return reportHead.Match(head), wrote, nil
+	return reportHead().Match(head), wrote, nil
 }
 
 var (
-	reportHead    = regexp.MustCompile(`^\{\s*"apiVersion":\s*"etcdshift/v1",\s*"kind":\s*"Report",`)
-	reportOutcome = regexp.MustCompile(`"outcome":\s*"([a-z]+)"`)
+	reportHead    = pattern.New(`^\{\s*"apiVersion":\s*"etcdshift/v1",\s*"kind":\s*"Report",`)
+	reportOutcome = pattern.New(`"outcome":\s*"([a-z]+)"`)
 )
 
 // write writes the report. If this run wrote no snapshot, the report of a run that did stays.

@@ -101,7 +101,9 @@ func TestHelpOfFlags(t *testing.T) {
 
 // Only --help pays for the help of all commands.
 func TestHelpOnRequest(t *testing.T) {
-	for words, want := range map[string]bool{"version": false, "get --help": true, "kcp list -h": true, "help get": true} {
+	for words, want := range map[string]bool{
+		"version": false, "get --help": true, "kcp list -h": true, "help get": true,
+	} {
 		app := newApp(Commands())
 		app.Writer = io.Discard
 		require.NoError(t, runApp(t.Context(), app, append([]string{programName}, strings.Fields(words)...)))

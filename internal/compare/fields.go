@@ -3,12 +3,13 @@ package compare
 import (
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/internal/pattern"
 )
 
 // Change is a changed value.
@@ -192,7 +193,7 @@ func (p Path) String() string {
 		switch {
 		case s.Item != "":
 			b.WriteString("[" + s.Item + "]")
-		case !plainField.MatchString(s.Field):
+		case !plainField().MatchString(s.Field):
 			b.WriteString("[" + strconv.Quote(s.Field) + "]")
 		default:
 			if i > 0 {
@@ -215,7 +216,7 @@ func (p Path) is(fields ...string) bool {
 }
 
 // plainField matches fields without quotes in a path.
-var plainField = regexp.MustCompile(`^[\w$()-]+$`)
+var plainField = pattern.New(`^[\w$()-]+$`)
 
 // leaderAnnotation holds the record of a leader election without a Lease (client-go until 0.27).
 const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"

@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -61,11 +61,11 @@ type LeftOut struct {
 // Results returns the prefix of the result paths of a snapshot.
 func (f *Fleet) Results(s Snapshot) string { return s.Path + mark + f.Name }
 
-var nameSyntax = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
+var nameSyntax = pattern.New(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
 
 // CheckName returns an error for an invalid run name.
 func CheckName(name string) error {
-	if !nameSyntax.MatchString(name) {
+	if !nameSyntax().MatchString(name) {
 		return fmt.Errorf("%.60q is no name of a run; it takes up to 40 of a-z, 0-9 and -, such as calico-v3", name)
 	}
 	return nil

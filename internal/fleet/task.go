@@ -10,12 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -44,7 +44,7 @@ var (
 )
 
 // word matches placeholder words.
-var word = regexp.MustCompile(`\{[A-Za-z_-]+\}`)
+var word = pattern.New(`\{[A-Za-z_-]+\}`)
 
 // Task is a command for one snapshot.
 type Task struct {
@@ -66,7 +66,7 @@ func (f *Fleet) Task(index int, command []string) (*Task, error) {
 	fill := strings.NewReplacer(WordIn, t.Snapshot.Path, WordResult, t.results)
 	last, has, makes := "", false, false // last result; {in} is used; an output of this index
 	for _, given := range command {
-		for _, w := range word.FindAllString(given, -1) {
+		for _, w := range word().FindAllString(given, -1) {
 			if w != WordIn && w != WordResult && w != "{end}" { // {end} belongs to JSONPath
 				return nil, fmt.Errorf("%w: %s is neither %s nor %s", ErrWords, w, WordIn, WordResult)
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -248,9 +249,9 @@ func PasswordOf(key keys.Key) string {
 }
 
 var (
-	serverOf   = regexp.MustCompile(`(?m)^\s*server:\s*"?(https?://[\w.:\[\]-]+)/?"?\s*$`)
-	endpointOf = regexp.MustCompile(`(?m)^controlPlaneEndpoint:\s*"?([\w.:\[\]-]+)"?\s*$`)
-	hostOf     = regexp.MustCompile(`^((?:https?://)?[\w.:\[\]-]+)/?$`)
+	serverOf   = pattern.New(`(?m)^\s*server:\s*"?(https?://[\w.:\[\]-]+)/?"?\s*$`)
+	endpointOf = pattern.New(`(?m)^controlPlaneEndpoint:\s*"?([\w.:\[\]-]+)"?\s*$`)
+	hostOf     = pattern.New(`^((?:https?://)?[\w.:\[\]-]+)/?$`)
 )
 
 // addressOf returns the field of a ConfigMap with the address of an API server, and a pattern of
@@ -258,15 +259,15 @@ var (
 func addressOf(configMap string) (field string, value *regexp.Regexp) {
 	switch configMap {
 	case "kube-public/cluster-info":
-		return "kubeconfig", serverOf
+		return "kubeconfig", serverOf()
 	case "kube-system/kube-proxy":
-		return "kubeconfig.conf", serverOf
+		return "kubeconfig.conf", serverOf()
 	case "kube-system/kubeadm-config":
-		return "ClusterConfiguration", endpointOf
+		return "ClusterConfiguration", endpointOf()
 	case "kube-system/kubernetes-services-endpoint", "tigera-operator/kubernetes-services-endpoint":
-		return "KUBERNETES_SERVICE_HOST", hostOf
+		return "KUBERNETES_SERVICE_HOST", hostOf()
 	case "kube-system/cilium-config":
-		return "k8s-api-server", hostOf
+		return "k8s-api-server", hostOf()
 	}
 	return "", nil
 }

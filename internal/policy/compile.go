@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/etcdshift/etcdshift/internal/bounded"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 )
 
 // compiler compiles the expressions of one policy, like the plugins of k8s.io/apiserver
@@ -89,14 +89,14 @@ func (c *compiler) matcher(
 }
 
 // place matches the position in an error of CEL: line and column of an expression.
-var place = regexp.MustCompile(`ERROR: <input>:(\d+):(\d+)`)
+var place = pattern.New(`ERROR: <input>:(\d+):(\d+)`)
 
 // onOneLine returns compilation errors without the excerpts of the source.
 func onOneLine(err error) string {
 	var lines []string
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		if !strings.HasPrefix(line, " | ") {
-			lines = append(lines, place.ReplaceAllString(strings.TrimSpace(line), "line $1, column $2"))
+			lines = append(lines, place().ReplaceAllString(strings.TrimSpace(line), "line $1, column $2"))
 		}
 	}
 	return strings.Join(lines, "; ")

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/etcdshift/etcdshift/internal/pattern"
 )
 
 // unescape yields the decoded forms of a text with URL, XML or JSON escapes; in URLs, "+" is read
@@ -30,7 +32,7 @@ func (u *Unpacker) unescape(text string, yield func(encoded) bool) bool {
 }
 
 // jsonEscape matches an unnecessary escape of an ASCII letter, also in JSON in JSON.
-var jsonEscape = compiled(`\\+u00(?:0[9AaDd]|[2-7][0-9A-Fa-f])`)
+var jsonEscape = pattern.New(`\\+u00(?:0[9AaDd]|[2-7][0-9A-Fa-f])`)
 
 func unquotedEnd(escape string) string { return unquoted(escape[len(escape)-len(`\u0041`):]) }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/base64"
 	"strings"
+
+	"github.com/etcdshift/etcdshift/internal/pattern"
 )
 
 // known holds the secrets of an object by their first bytes. A secret found in one place of an
@@ -32,10 +34,10 @@ func (s Secret) mayBeSecret() bool {
 }
 
 // letters matches words and numbers. They may be words even in a password field.
-var letters = compiled(`^(?:[a-z.-]{1,15}|[A-Za-z]{1,15}|[0-9.]*)$`)
+var letters = pattern.New(`^(?:[a-z.-]{1,15}|[A-Za-z]{1,15}|[0-9.]*)$`)
 
 // plainWord matches possible names and words.
-var plainWord = compiled(`^(?:[a-z0-9.-]{1,15}|[A-Za-z]{1,15}|[0-9.]*)$`)
+var plainWord = pattern.New(`^(?:[a-z0-9.-]{1,15}|[A-Za-z]{1,15}|[0-9.]*)$`)
 
 // add adds a secret. More than mostAlike secrets with the same beginning are replaced by the
 // beginning.
@@ -84,8 +86,8 @@ func noter(note func(Secret)) func(value any, named bool) {
 }
 
 var (
-	urlPassword  = compiled(`://[^\s/:@]*:([^\s/@]+)@`)
-	userPassword = compiled(`^[\w.@+-]+:([^\s/]\S*)$`)
+	urlPassword  = pattern.New(`://[^\s/:@]*:([^\s/@]+)@`)
+	userPassword = pattern.New(`^[\w.@+-]+:([^\s/]\S*)$`)
 )
 
 // in returns the first secret in a text, "" for none.
@@ -160,7 +162,7 @@ func (w walker) redactedKnown(value any, k searcher) any {
 	return nil
 }
 
-var fieldName = compiled(`^(?:f:)?[A-Za-z]*$`)
+var fieldName = pattern.New(`^(?:f:)?[A-Za-z]*$`)
 
 // holdsKnown reports whether a text contains a secret, plain or packed.
 func (w walker) holdsKnown(text string, k searcher) bool {

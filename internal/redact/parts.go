@@ -1,6 +1,10 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/etcdshift/etcdshift/internal/pattern"
+)
 
 // parts calls yield with the parts of a secret value that are secrets by themselves: leaves of JSON
 // and YAML, values after "=" in lines, words of lines. levels bounds nested texts.
@@ -78,7 +82,7 @@ func isPart(text string) bool {
 const longestPublic = 300
 
 // publicPart matches URLs of pages and databases, and the forms named below
-var publicPart = compiled(`^(?:(?:[a-z]{2,15}:)?[a-z][a-z0-9+.-]*://[^@/?#]*(?:/(?:[a-z._-]*|[\w.*:-]{1,15}))*` +
+var publicPart = pattern.New(`^(?:(?:[a-z]{2,15}:)?[a-z][a-z0-9+.-]*://[^@/?#]*(?:/(?:[a-z._-]*|[\w.*:-]{1,15}))*` +
 	`|` + timeText + `|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
 	`|arn:[\w:/.*-]+|v?[0-9]+(?:\.[0-9]+)+(?:[+-][\w.]+)?` + // a resource, a version
 	`|[a-z]{2,15}[0-9]{0,2}[a-z]{0,3}[0-9]{0,2}(?:_[a-z]{2,15}[0-9]{0,2})+` + // the name of a program
@@ -92,7 +96,7 @@ var publicPart = compiled(`^(?:(?:[a-z]{2,15}:)?[a-z][a-z0-9+.-]*://[^@/?#]*(?:/
 
 const timeText = `[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.]+(?:Z|[+-][0-9:]+)?)?`
 
-var timeOf = compiled(`^` + timeText + `$`)
+var timeOf = pattern.New(`^` + timeText + `$`)
 
 // camelCase matches words without digits.
 const camelCase = `(?:[A-Z]{1,15}|[A-Z]?[a-z]{2,15}(?:[A-Z][a-z]{2,15})*)`

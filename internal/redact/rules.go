@@ -2,10 +2,11 @@ package redact
 
 import (
 	_ "embed"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/etcdshift/etcdshift/internal/pattern"
 )
 
 //go:embed rules.txt
@@ -61,7 +62,7 @@ func quoted(line string) (texts []string, rest string) {
 
 // shape recognizes a secret without its name. Only texts with all marks are matched.
 type shape struct {
-	pattern pattern // nil: the marks suffice
+	pattern pattern.Lazy // nil: the marks suffice
 	marks   []string
 }
 
@@ -69,7 +70,7 @@ func shapesOf(lines []string) (out []shape) {
 	for _, line := range lines {
 		s := shape{}
 		if s.marks, line = quoted(line); line != "" {
-			s.pattern = compiled(strings.TrimPrefix(line, ": "))
+			s.pattern = pattern.New(strings.TrimPrefix(line, ": "))
 		}
 		out = append(out, s)
 	}
@@ -94,11 +95,4 @@ func tokensOf(lines []string) (out [256][]tokenPrefix) {
 		}
 	}
 	return out
-}
-
-// pattern is a regular expression, compiled at first use: most programs need few.
-type pattern func() *regexp.Regexp
-
-func compiled(text string) pattern {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }

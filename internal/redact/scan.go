@@ -3,6 +3,8 @@ package redact
 import (
 	"iter"
 	"strings"
+
+	"github.com/etcdshift/etcdshift/internal/pattern"
 )
 
 // scan yields named secrets in a text other than JSON and YAML: "name=value", "name: value",
@@ -79,7 +81,7 @@ func assigns(text string, i int, comment bool) bool {
 	return true
 }
 
-var version = compiled(`^(?:v?[0-9][0-9.]*\b|latest|[a-z]+$)`)
+var version = pattern.New(`^(?:v?[0-9][0-9.]*\b|latest|[a-z]+$)`)
 
 // nameBefore returns the name at the end of text, without quotes, brackets and spaces. keyed is
 // false if a word of a sentence precedes the name.

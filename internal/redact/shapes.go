@@ -3,6 +3,8 @@ package redact
 import (
 	"slices"
 	"strings"
+
+	"github.com/etcdshift/etcdshift/internal/pattern"
 )
 
 // shortest is the length of the shortest secret with a shape.
@@ -29,10 +31,10 @@ func (s shape) fits(text string) bool {
 }
 
 // hostPort matches the text after "@" in a data source name without a scheme.
-var hostPort = compiled(`^(?:(?:tcp|unix)\(|[A-Za-z0-9.-]+(?:/|:[0-9]{2,5}(?:\W|$)))`)
+var hostPort = pattern.New(`^(?:(?:tcp|unix)\(|[A-Za-z0-9.-]+(?:/|:[0-9]{2,5}(?:\W|$)))`)
 
 // tokenUser matches a token in place of a URL's user, as in GitHub URLs and Sentry DSNs.
-var tokenUser = compiled(`^[A-Za-z]*[0-9][A-Za-z0-9]*$`)
+var tokenUser = pattern.New(`^[A-Za-z]*[0-9][A-Za-z0-9]*$`)
 
 // hasUserInfo reports whether a text has "user:password@" in a URL or before a host and port, or
 // "token@" in a URL.
@@ -106,20 +108,20 @@ func isWordByte(c byte) bool {
 }
 
 var (
-	filePath = compiled(
+	filePath = pattern.New(
 		`^(?:[~.]{0,2}(?:/[A-Za-z0-9._-]+){2,` +
 			`}/?|[A-Za-z0-9._/-]+\.(?:key|pem|crt|cer|txt|json|ya?ml|p12|jks|keytab|conf))$`)
-	placeholder = compiled(`^(?:<[^<>]*>|\*+|[xX]{3,}|\.\.\.)$`)
-	webAddress  = compiled(`^[a-z]+://[^@]*$`)
-	number      = compiled(`^[0-9.]{1,9}(?:ms|[smhdw])?$`)
-	variable    = compiled(`^\$[A-Za-z_][\w.:-]*\W?$`)
+	placeholder = pattern.New(`^(?:<[^<>]*>|\*+|[xX]{3,}|\.\.\.)$`)
+	webAddress  = pattern.New(`^[a-z]+://[^@]*$`)
+	number      = pattern.New(`^[0-9.]{1,9}(?:ms|[smhdw])?$`)
+	variable    = pattern.New(`^\$[A-Za-z_][\w.:-]*\W?$`)
 	// codeValue matches a call, or a setting of a program.
-	codeValue = compiled(`^(?:[A-Za-z_][\w.]*[(\[]|%[A-Z_]+%|%[sdv]|await$|new$|` +
+	codeValue = pattern.New(`^(?:[A-Za-z_][\w.]*[(\[]|%[A-Z_]+%|%[sdv]|await$|new$|` +
 		"`" +
 		`|(?:var|local|data|module|self|this|os|process\.env` +
 		`|env|request|req|config|settings|params|inputs|ngx)\.[A-Za-z_])`)
-	authScheme = compiled(`^(?i:basic|bearer|token|digest|negotiate|apikey|aws4-hmac-sha256)\s+(\S.*)$`)
-	lowWord    = compiled(`^[a-z]+\.?$`)
+	authScheme = pattern.New(`^(?i:basic|bearer|token|digest|negotiate|apikey|aws4-hmac-sha256)\s+(\S.*)$`)
+	lowWord    = pattern.New(`^[a-z]+\.?$`)
 )
 
 // isSecret reports whether text is a secret under a name of class s. References, placeholders and

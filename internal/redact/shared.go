@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -38,7 +39,7 @@ const (
 )
 
 // host matches the name or address of a host, or the URL of a page: many objects have them.
-var host = compiled(
+var host = pattern.New(
 	`^(?:[a-z]+://)?[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z-]*(?::[0-9]+)?(?:/(?:[a-z.-]*|[\w.-]{1,15}))*$`)
 
 // NewShared returns an empty set: only secrets found by name or shape are redacted.

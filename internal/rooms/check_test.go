@@ -16,7 +16,7 @@ import (
 const module = "github.com/etcdshift/etcdshift"
 
 // mayImport returns the packages of this module that the non-test code of each room may import,
-// besides itself and internal/phrase. changes stands for each room that changes a snapshot.
+// besides itself and the rooms for all. changes stands for each room that changes a snapshot.
 func mayImport() map[string][]string {
 	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "internal/native", "internal/stream"}
 	with := func(more ...string) []string { return append(more, data...) }
@@ -68,6 +68,7 @@ func mayImport() map[string][]string {
 			"internal/publish", "internal/render", "internal/s3"),
 		"internal/jsonpath": {"encoding"},
 		"internal/kubectl":  {"internal/render", "internal/serve"},
+		"internal/pattern":  {},
 		"internal/phrase":   {},
 		"internal/policy": with("internal/redact", "internal/bounded", "transform", "inspect", "finding",
 			"internal/input"),
@@ -244,7 +245,24 @@ func (s source) check() []string {
 			}
 			return true
 		})
+		if group, isGroup := decl.(*ast.GenDecl); isGroup && !s.test && room(s.dir) != "internal/test" {
+			broken = append(broken, s.compiled(group)...)
+		}
 	}
+	return broken
+}
+
+// compiled returns the regular expressions of variables, except in functions.
+func (s source) compiled(group *ast.GenDecl) (broken []string) {
+	ast.Inspect(group, func(node ast.Node) bool {
+		if of, is := node.(*ast.SelectorExpr); is && strings.HasPrefix(of.Sel.Name, "MustCompile") {
+			if pkg, isName := of.X.(*ast.Ident); isName && s.imports[pkg.Name] == "regexp" {
+				broken = append(broken, s.at(node.Pos(), "every start would compile it: use internal/pattern"))
+			}
+		}
+		_, isFunction := node.(*ast.FuncLit)
+		return !isFunction
+	})
 	return broken
 }
 
@@ -260,7 +278,8 @@ func (s source) checkImport(imported string) string {
 		return ""
 	}
 	to := room(dir)
-	if from == to || to == "internal/phrase" || slices.Contains(mayImport()[kind(from)], kind(to)) &&
+	forAll := []string{from, "internal/pattern", "internal/phrase"}
+	if slices.Contains(forAll, to) || slices.Contains(mayImport()[kind(from)], kind(to)) &&
 		(kind(from) != changes || kind(to) != changes) {
 		return ""
 	}

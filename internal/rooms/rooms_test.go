@@ -13,7 +13,7 @@
 //     cmd.
 //   - go.etcd.io/bbolt is imported only by snapshot and internal/test/bench, even in tests.
 //   - Only cmd prints, logs or exits.
-//   - No function is called init.
+//   - No function is called init, and no variable is a compiled regular expression.
 //   - Only keys has strings with the storage prefix "/registry/".
 //   - No type has more than 25 methods.
 //
@@ -139,6 +139,17 @@ func ruleCases() []checkCase {
 		{"cmd/etcdshift/a.go", "package p\nfunc init() {}", ":2: no init functions"},
 		{"keys/a_test.go", "package p\nfunc init() {}", ":2: no init functions"},
 		{"keys/a.go", "package p\ntype t int\nfunc (t) init() {}", ""},
+
+		// regular expressions
+		{"keys/a.go", "package p\nimport \"regexp\"\nvar x = regexp.MustCompile(`x`)",
+			":3: every start would compile it: use internal/pattern"},
+		{"keys/a.go", "package p\nimport re \"regexp\"\nvar (\n\tx = []any{re.MustCompilePOSIX(`x`)}\n)",
+			":4: every start would compile it: use internal/pattern"},
+		{"keys/a.go", "package p\nimport \"regexp\"\nvar x = func() any { return regexp.MustCompile(`x`) }", ""},
+		{"keys/a.go", "package p\nimport \"regexp\"\nfunc f() { regexp.MustCompile(`x`) }", ""},
+		{"keys/a_test.go", "package p\nimport \"regexp\"\nvar x = regexp.MustCompile(`x`)", ""},
+		{"internal/test/a.go", "package p\nimport \"regexp\"\nvar x = regexp.MustCompile(`x`)", ""},
+		{"keys/a.go", ours("internal/pattern"), ""},
 
 		// keys of etcd
 		{"keys/a.go", "package p\nconst k = \"/registry/pods/\"", ""},

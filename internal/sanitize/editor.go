@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/internal/redact"
 )
 
@@ -203,31 +203,31 @@ func holdsName(field, parent string) bool {
 }
 
 var (
-	serviceHost    = regexp.MustCompile(`\b[a-z0-9.-]+\.svc\b`)
-	serviceAccount = regexp.MustCompile(`\bsystem:serviceaccounts?:[a-z0-9.:-]+`)
-	storageQuota   = regexp.MustCompile(`^[a-z0-9.-]+\.storageclass\.storage\.k8s\.io/`)
+	serviceHost    = pattern.New(`\b[a-z0-9.-]+\.svc\b`)
+	serviceAccount = pattern.New(`\bsystem:serviceaccounts?:[a-z0-9.:-]+`)
+	storageQuota   = pattern.New(`^[a-z0-9.-]+\.storageclass\.storage\.k8s\.io/`)
 	// a term of a selector in a text, as in Calico: app == 'web', app in {'web', 'db'}
-	selectorTerm = regexp.MustCompile(
+	selectorTerm = pattern.New(
 		`([A-Za-z0-9./_-]+)( *[!=]=? *| +(?:not +)?in *)(\{[^{}]*\}|\([^()]*\)|'[^']*'|"[^"]*"|[A-Za-z0-9._-]+)`)
-	selectorValue  = regexp.MustCompile(`[A-Za-z0-9][A-Za-z0-9._-]*`)
-	namespacedName = regexp.MustCompile(`^[a-z0-9-]+/[a-z0-9.-]+$`)
+	selectorValue  = pattern.New(`[A-Za-z0-9][A-Za-z0-9._-]*`)
+	namespacedName = pattern.New(`^[a-z0-9-]+/[a-z0-9.-]+$`)
 )
 
 // places replaces names recognized by the text around them.
 func (e *editor) places(s string) string {
 	if strings.Contains(s, ".svc") {
-		s = serviceHost.ReplaceAllStringFunc(s, func(host string) string {
+		s = serviceHost().ReplaceAllStringFunc(s, func(host string) string {
 			return e.each(host, ".",
 				strings.Count(host, "."))
 		})
 	}
 	if strings.Contains(s, "system:serviceaccount") {
-		s = serviceAccount.ReplaceAllStringFunc(s, func(user string) string {
+		s = serviceAccount().ReplaceAllStringFunc(s, func(user string) string {
 			_, names, _ := strings.Cut(strings.TrimPrefix(user, "system:"), ":")
 			return strings.TrimSuffix(user, names) + e.each(names, ":", 2)
 		})
 	}
-	if storageQuota.MatchString(s) {
+	if storageQuota().MatchString(s) {
 		class, rest, _ := strings.Cut(s, ".storageclass.")
 		alias, _ := e.alias(class)
 		s = alias + ".storageclass." + rest
@@ -235,7 +235,7 @@ func (e *editor) places(s string) string {
 	if len(s) <= longestSelector && (strings.Contains(s, "=") || strings.Contains(s, " in ")) {
 		s = e.selector(s)
 	}
-	if namespacedName.MatchString(s) {
+	if namespacedName().MatchString(s) {
 		ns, name, _ := strings.Cut(s, "/")
 		if e.names[wordsOf(ns)]&namespace != 0 && !e.phrases[ns] {
 			if alias, is := e.alias(name); is {
@@ -252,12 +252,12 @@ const longestSelector = 4096
 
 // selector replaces names that a text compares with a name label.
 func (e *editor) selector(s string) string {
-	return selectorTerm.ReplaceAllStringFunc(s, func(term string) string {
-		of := selectorTerm.FindStringSubmatch(term)
+	return selectorTerm().ReplaceAllStringFunc(s, func(term string) string {
+		of := selectorTerm().FindStringSubmatch(term)
 		if !holdsName(of[1], "") {
 			return term
 		}
-		return of[1] + of[2] + selectorValue.ReplaceAllStringFunc(of[3], func(name string) string {
+		return of[1] + of[2] + selectorValue().ReplaceAllStringFunc(of[3], func(name string) string {
 			alias, _ := e.alias(name)
 			return alias
 		})

@@ -7,12 +7,12 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math/rand/v2"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/internal/redact"
 )
 
@@ -103,7 +103,7 @@ func (m masker) value(value any, texts int) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, child := range v {
-			if !fieldName.MatchString(name) {
+			if !fieldName().MatchString(name) {
 				name = m.text(name, deepest)
 			}
 			out[name] = m.value(child, texts)
@@ -120,7 +120,7 @@ func (m masker) value(value any, texts int) any {
 }
 
 // fieldName matches field names; other keys may be hosts or users.
-var fieldName = regexp.MustCompile(`^[A-Za-z][A-Za-z_-]{0,39}$`)
+var fieldName = pattern.New(`^[A-Za-z][A-Za-z_-]{0,39}$`)
 
 func (m masker) digits(number string) string {
 	stream := m.stream(number, 0)
@@ -230,7 +230,7 @@ func (m masker) pem(text string, texts int) (string, bool) {
 	}
 	var out strings.Builder
 	for line := range strings.Lines(text) {
-		if !pemLine.MatchString(line) {
+		if !pemLine().MatchString(line) {
 			line = m.text(line, deepest)
 		}
 		out.WriteString(line)
@@ -238,7 +238,7 @@ func (m masker) pem(text string, texts int) (string, bool) {
 	return out.String(), true
 }
 
-var pemLine = regexp.MustCompile(`^\s*-----(?:BEGIN|END) [A-Z0-9 ]{1,40}-----\s*$`)
+var pemLine = pattern.New(`^\s*-----(?:BEGIN|END) [A-Z0-9 ]{1,40}-----\s*$`)
 
 // stream returns a random stream determined by the key and the text.
 func (m masker) stream(text string, attempt uint64) *rand.ChaCha8 {
@@ -249,7 +249,7 @@ func (m masker) stream(text string, attempt uint64) *rand.ChaCha8 {
 }
 
 // hexRun matches hexadecimal numbers and UUIDs.
-var hexRun = regexp.MustCompile(
+var hexRun = pattern.New(
 	`\b(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{8,}|[0-9A-F]{8,})\b`)
 
 const lowerCase = "abcdefghijklmnopqrstuvwxyz"
@@ -258,7 +258,7 @@ const lowerCase = "abcdefghijklmnopqrstuvwxyz"
 // hexadecimal.
 func substitute(text string, stream *rand.ChaCha8) string {
 	var out strings.Builder
-	for _, run := range hexRun.FindAllStringIndex(text, -1) {
+	for _, run := range hexRun().FindAllStringIndex(text, -1) {
 		if !strings.ContainsAny(text[run[0]:run[1]], "0123456789") {
 			continue
 		}
@@ -350,13 +350,13 @@ func shown(content, pattern map[string]any) map[string]any {
 	return out
 }
 
-var kindLine = regexp.MustCompile(`^(?:apiVersion|kind): *["']?[A-Za-z0-9./-]{1,253}["']?$`)
+var kindLine = pattern.New(`^(?:apiVersion|kind): *["']?[A-Za-z0-9./-]{1,253}["']?$`)
 
 func kindsOf(manifest string) string {
 	var out strings.Builder
 	for line := range strings.Lines(manifest) {
 		word := strings.TrimRight(line, "\r\n")
-		if word == "---" || kindLine.MatchString(word) {
+		if word == "---" || kindLine().MatchString(word) {
 			out.WriteString(word + "\n")
 		}
 	}

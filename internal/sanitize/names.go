@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -43,7 +43,7 @@ func learn(ctx context.Context, v *transform.View, key []byte) (*dictionary, err
 		case !isMadeName(resource.Resource):
 			d.add(parsed.Name, whole)
 		}
-		if release := releaseName.FindStringSubmatch(parsed.Name); release != nil {
+		if release := releaseName().FindStringSubmatch(parsed.Name); release != nil {
 			d.add(release[1], whole)
 		}
 		if field := wordField(parsed.Resource.String()); field != nil {
@@ -55,7 +55,7 @@ func learn(ctx context.Context, v *transform.View, key []byte) (*dictionary, err
 }
 
 // releaseName matches the names of Secrets and ConfigMaps with Helm 3 releases.
-var releaseName = regexp.MustCompile(`^sh\.helm\.release\.v1\.(.+)\.v[0-9]+$`)
+var releaseName = pattern.New(`^sh\.helm\.release\.v1\.(.+)\.v[0-9]+$`)
 
 // isTypeName reports whether the object names of a resource derive from types or drivers, or are
 // names of logical clusters.

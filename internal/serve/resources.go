@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/columns"
 	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -126,7 +126,7 @@ func byPriority(versions []string) { slices.SortFunc(versions, compareVersions) 
 // compareVersions orders versions like discovery: stable before unstable, then newer before older.
 func compareVersions(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) }
 
-var stable = regexp.MustCompile(`^v[0-9]+$`)
+var stable = pattern.New(`^v[0-9]+$`)
 
 // nativeVersions returns the versions of a built-in type: the stored versions and the latest stable
 // version. An object stored at another version is served if no field is lost.
@@ -136,14 +136,14 @@ func (s *source) nativeVersions(ctx context.Context, scheme *runtime.Scheme, t *
 		known = append(known, gv.Version)
 	}
 	byPriority(known)
-	if len(known) < 2 && (len(known) == 0 || stable.MatchString(known[0])) {
+	if len(known) < 2 && (len(known) == 0 || stable().MatchString(known[0])) {
 		return known, nil
 	}
 	stored, err := s.storedVersions(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	latest := slices.IndexFunc(known, stable.MatchString)
+	latest := slices.IndexFunc(known, stable().MatchString)
 	var versions []string
 	for i, name := range known {
 		if stored[name] || i == latest {

@@ -2,13 +2,13 @@ package storageversion
 
 import (
 	"context"
-	"regexp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -108,11 +108,11 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 }
 
 // mapping is a value of --map.
-var mapping = regexp.MustCompile(`^([a-z0-9.-]+)/([a-z0-9-]+)=([a-z0-9-]+)$`)
+var mapping = pattern.New(`^([a-z0-9.-]+)/([a-z0-9-]+)=([a-z0-9-]+)$`)
 
 func readMappings(words []string) (mappings []Mapping, err error) {
 	for _, word := range words {
-		m := mapping.FindStringSubmatch(word)
+		m := mapping().FindStringSubmatch(word)
 		if m == nil || m[2] == m[3] {
 			return nil, transform.Usagef("--map is %q; it takes GROUP/OLD=NEW, such as example.com/v1alpha1=v1", word)
 		}
