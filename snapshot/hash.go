@@ -192,6 +192,40 @@ func (s *Snapshot) Restored(ctx context.Context, bump int64) (r Restored, err er
 	return r, err
 }
 
+// checksums returns Hash and HashKV of Status, from one pass over the file.
+func (s *Snapshot) checksums(ctx context.Context) (hash, hashKV uint32, err error) {
+	x, err := s.index(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	counts, err := x.counted(ctx, x.compacted(), x.unnamed)
+	if err != nil {
+		return 0, 0, err
+	}
+	all, kv := newChecksum(), newChecksum()
+	err = s.read(func() error {
+		for i := range s.db.Buckets {
+			b := &s.db.Buckets[i]
+			from := s.db.Entries(ctx, b)
+			if b.Name == "key" {
+				_, _ = kv.Write([]byte(b.Name))
+				from = x.entries(ctx, func(ordinal uint32, el bolt.Element) (bool, error) {
+					counted, err := counts(ordinal, el)
+					if counted {
+						kv.entry(el)
+					}
+					return true, err
+				})
+			}
+			if err := all.add(b.Name, from); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return all.Sum32(), kv.Sum32(), err
+}
+
 // checksum is the CRC-32C of buckets in etcd's order: the name of each bucket, then keys and
 // values.
 type checksum struct{ hash.Hash32 }
@@ -201,10 +235,14 @@ func newChecksum() checksum { return checksum{crc32.New(crc32.MakeTable(crc32.Ca
 func (c checksum) add(bucket string, from entries) error {
 	_, _ = c.Write([]byte(bucket))
 	return stream.Each(from, func(el bolt.Element) error {
-		_, _ = c.Write(el.Key)
-		_, _ = c.Write(el.Value)
+		c.entry(el)
 		return nil
 	})
+}
+
+func (c checksum) entry(el bolt.Element) {
+	_, _ = c.Write(el.Key)
+	_, _ = c.Write(el.Value)
 }
 
 // counted returns a function that selects the entries counted by HashKV: all above the compact

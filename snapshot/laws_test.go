@@ -199,6 +199,7 @@ func sameAsRestored(t testing.TB, path string, live *etcdtest.Server) {
 	require.Equal(t, served, liveAt(t, s, "", st.Revision))
 	hash, _, _ := etcdtest.HashKV(t, server, st.Revision)
 	require.Equal(t, hash, hashKV(t, s), "HashKV")
+	require.Equal(t, fmt.Sprint(hash), st.HashKV, "HashKV of the status")
 	if live != nil {
 		theirs, _, _ := etcdtest.HashKV(t, live, st.Revision)
 		require.Equal(t, theirs, hash, "HashKV")

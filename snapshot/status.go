@@ -25,6 +25,7 @@ type Status struct {
 	SHA256    string   `json:"sha256"`    // of the file, as in sha256sum; empty if skipped
 	Digest    string   `json:"digest"`    // "ok", "none" (raw) or "skipped"
 	Hash      string   `json:"hash"`      // as in "etcdutl snapshot status": eight hex digits
+	HashKV    string   `json:"hashKV"`    // as in "etcdctl endpoint hashkv" of a server started on the file
 	Warnings  []string `json:"warnings,omitempty"`
 
 	Compression   string `json:"compression,omitempty"`   // "gzip", "zstd", "zip" or "tar"
@@ -91,33 +92,32 @@ const (
 
 // Status reads the whole content and waits for the digest. An error of the digest is returned with
 // an otherwise complete Status. Hash is the hash of "etcdutl snapshot status", over all buckets:
-// Hash depends only on the content, not on pages.
+// Hash depends only on the content, not on pages. HashKV is that of [Snapshot.Restored] without a
+// bump.
 func (s *Snapshot) Status(ctx context.Context) (Status, error) {
-	st, wrong := s.Facts(ctx)
-	if wrong != nil && !errors.Is(wrong, ErrDigest) {
-		return st, wrong
-	}
-	h := newChecksum()
-	err := s.read(func() (err error) {
-		for i := 0; i < len(s.db.Buckets) && err == nil; i++ {
-			err = h.add(s.db.Buckets[i].Name, s.db.Entries(ctx, &s.db.Buckets[i]))
-		}
-		return err
-	})
+	st, err := s.Counts(ctx)
 	if err != nil {
 		return Status{}, err
 	}
-	st.Hash = fmt.Sprintf("%08x", h.Sum32())
-	return st, wrong
+	hash, hashKV, err := s.checksums(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	st.Hash, st.HashKV = fmt.Sprintf("%08x", hash), strconv.FormatUint(uint64(hashKV), 10)
+	return st, st.addDigest(s.Digest(ctx))
 }
 
-// Facts is Status without Hash, and reads no values of records.
+// Facts is Status without Hash and HashKV, and reads no values of records.
 func (s *Snapshot) Facts(ctx context.Context) (Status, error) {
 	st, err := s.Counts(ctx)
 	if err != nil {
 		return st, err
 	}
-	d, err := s.Digest(ctx)
+	return st, st.addDigest(s.Digest(ctx))
+}
+
+// addDigest adds the result of Digest, and returns its error.
+func (st *Status) addDigest(d Digest, err error) error {
 	if d != (Digest{}) {
 		st.SHA256 = fmt.Sprintf("%x", d.File)
 	}
@@ -131,7 +131,7 @@ func (s *Snapshot) Facts(ctx context.Context) (Status, error) {
 	default:
 		st.Digest = "none"
 	}
-	return st, err
+	return err
 }
 
 // Counts is Facts without SHA256 and Digest, and does not wait for the digest.

@@ -27,15 +27,16 @@ func statusCommand() *cli.Command {
 etcdshift status -o json before.db`,
 		UsageText: `Reads a file of "etcdctl snapshot save" or a raw member/snap/db, also compressed with gzip, zstd
 or zip, checks its digest and structure and prints a summary. "sha256" is the value of sha256sum, "hash" of "etcdutl
-snapshot status", "hashkv" of "etcdctl endpoint hashkv". They differ between two saves of the same objects; "content"
-does not: it covers only live keys and values.
+snapshot status", "hashkv" of "etcdctl endpoint hashkv". They differ between two saves of the same objects. "content",
+printed with --content, does not: it covers only live keys and values.
 
 Warnings come first, such as objects that break when their version is removed from a CustomResourceDefinition, or
 that are broken already. The table shows the versions of the stored bytes, regardless of the API and
 status.storedVersions.
 
 Exit status: 0 read, 1 unreadable or damaged, 2 usage, 130 interrupted.`,
-		Flags:  readFlags("decrypt values with", textOrJSON()),
+		Flags: readFlags("decrypt values with", textOrJSON(), &cli.BoolFlag{Name: "content",
+			Usage: "print a hash of the live keys and values, too"}),
 		Action: taking(runStatus),
 	}
 }
@@ -73,7 +74,7 @@ func readStatus(c *cli.Context, o *opened) (st status, err error) {
 	if err := o.Snapshot().FreeList(); err != nil {
 		warn(c, err.Error())
 	}
-	read, err := report.ReadStatus(c.Context, o.Reader)
+	read, err := report.ReadStatus(c.Context, o.Reader, c.Bool("content"))
 	if err != nil {
 		return st, err
 	}
@@ -89,12 +90,15 @@ func printStatus(w io.Writer, st status) error {
 	}
 	rows := [][]any{
 		{"file", st.Path}, {"kind", kind}, {"size", fileSize(st)}, {"sha256", st.SHA256}, {"digest", st.Digest},
-		{"hash", st.Hash},
-		{"hashkv", st.HashKV}, {"content", st.ContentHash}, {"etcd", st.EtcdVersion},
+		{"hash", st.Hash}, {"hashkv", st.HashKV},
 	}
-	if st.Archive != nil { // no etcd wrote an archive
+	if st.ContentHash != "" {
+		rows = append(rows, []any{"content", st.ContentHash})
+	}
+	if st.Archive != nil {
 		rows[1][1] = archiveText(st.Archive)
-		rows = rows[:len(rows)-1]
+	} else { // no etcd wrote an archive
+		rows = append(rows, []any{"etcd", st.EtcdVersion})
 	}
 	add := func(name, format string, args ...any) { rows = append(rows, []any{name, fmt.Sprintf(format, args...)}) }
 	add("revision", "%s", st.Status.CurrentRevision())

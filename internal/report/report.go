@@ -95,7 +95,7 @@ func begun(diagnosis *finding.Report, hide *redact.Shared) *Report {
 // readFile reads the properties of the file and its sizes.
 func (out *Report) readFile(ctx context.Context, r *inspect.Reader, _ Options) (err error) {
 	out.Verification.warn(ctx, r.Snapshot())
-	if out.Status, err = ReadStatus(ctx, r); err != nil {
+	if out.Status, err = ReadStatus(ctx, r, true); err != nil {
 		return err
 	}
 	if out.Sizes, err = inspect.Measure(ctx, r, Most); err != nil {

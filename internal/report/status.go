@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -18,23 +17,25 @@ import (
 // Status describes a file and the versions of its stored objects.
 type Status struct {
 	snapshot.Status
-	// as printed by "etcdctl endpoint hashkv" for a server started on the file
-	HashKV      string `json:"hashKV"`
-	ContentHash string `json:"contentHash"` // of live keys and values, hex
+	ContentHash string `json:"contentHash,omitempty"` // of live keys and values, hex; only if asked for
 	*inspect.Catalogue
 }
 
-// ReadStatus returns the status of a snapshot. A wrong digest is part of the status, not an error.
-func ReadStatus(ctx context.Context, r *inspect.Reader) (*Status, error) {
+// ReadStatus returns the status of a snapshot, with its ContentHash if content is true. A wrong
+// digest is part of the status, not an error.
+func ReadStatus(ctx context.Context, r *inspect.Reader, content bool) (*Status, error) {
 	st, s := &Status{}, r.Snapshot()
-	var served snapshot.Restored
-	var content [sha256.Size]byte
-	var errs [4]error
+	var errs [3]error
 	var others sync.WaitGroup
 	others.Go(func() { st.Status, errs[0] = s.Status(ctx) })
-	others.Go(func() { served, errs[1] = s.Restored(ctx, 0) })
-	others.Go(func() { content, errs[2] = s.ContentHash(ctx) })
-	errs[3] = s.Guard(func() (err error) {
+	if content {
+		others.Go(func() {
+			var hash [sha256.Size]byte
+			hash, errs[1] = s.ContentHash(ctx)
+			st.ContentHash = hex.EncodeToString(hash[:])
+		})
+	}
+	errs[2] = s.Guard(func() (err error) {
 		st.Catalogue, err = inspect.Survey(ctx, r)
 		return err
 	})
@@ -42,7 +43,6 @@ func ReadStatus(ctx context.Context, r *inspect.Reader) (*Status, error) {
 	if errors.Is(errs[0], snapshot.ErrDigest) {
 		errs[0] = nil
 	}
-	st.HashKV, st.ContentHash = fmt.Sprint(served.HashKV), hex.EncodeToString(content[:])
 	return st, cmp.Or(errs[:]...)
 }
 
