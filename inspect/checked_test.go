@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestChecked checks that NewChecked finds the same values unreadable as NewObject, in every recorded
-// snapshot, sound and damaged.
+// TestChecked checks that NewChecked finds the same values unreadable as NewObject, in every
+// recorded snapshot, sound and damaged.
 func TestChecked(t *testing.T) {
 	paths, err := filepath.Glob("../testdata/*/*.db*")
 	require.NoError(t, err)

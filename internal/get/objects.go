@@ -95,7 +95,8 @@ func (o *gotten) decode() {
 
 func (o *gotten) undecoded() bool { return o.Content == nil && o.Err == nil }
 
-// redact redacts a decoded object. Its managedFields have only names: without them less is searched.
+// redact redacts a decoded object. Unwanted managedFields, which have only names, are removed
+// before: less is searched.
 func (g *finder) redact(o *gotten, managedFields bool) {
 	if !managedFields {
 		unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
@@ -145,8 +146,8 @@ func (g *finder) selection(a Asked) inspect.Selection {
 	return in
 }
 
-// selected yields the chosen objects of a type, in the order of their keys. Only deleted objects are
-// decoded.
+// selected yields the chosen objects of a type, in the order of their keys. Only deleted objects
+// are decoded.
 func (g *finder) selected(a Asked) iter.Seq2[*gotten, error] {
 	ctx, in := g.ctx, g.selection(a)
 	if g.Deleted {

@@ -33,8 +33,8 @@ func decodes(t testing.TB, gvk schema.GroupVersionKind, raw []byte) bool {
 	return obj.(interface{ Unmarshal([]byte) error }).Unmarshal(raw) == nil
 }
 
-// TestWellFormedIsNeverWrong checks that accepted messages decode, and convert to content if Decodes
-// says so: random objects of every kind, sound and damaged.
+// TestWellFormedIsNeverWrong checks that accepted messages decode, and convert to content if
+// Decodes says so: random objects of every kind, sound and damaged.
 func TestWellFormedIsNeverWrong(t *testing.T) {
 	whole, accepted, damaged, refused, converted := 0, 0, 0, 0, 0
 	rng := rand.New(rand.NewSource(1))

@@ -47,6 +47,9 @@ func jsonIn(text string) string {
 
 // unescapeURL decodes escapes such as "%7B" and keeps invalid ones.
 func unescapeURL(text string) string {
+	if !strings.Contains(text, "%") {
+		return text
+	}
 	var out strings.Builder
 	for {
 		before, after, found := strings.Cut(text, "%")

@@ -92,7 +92,7 @@ var (
 
 // in returns the first secret in a text, "" for none.
 func (k known) in(text string) string {
-	for at := 0; at+knownBegin <= len(text); at++ {
+	for at := 0; len(k) > 0 && at+knownBegin <= len(text); at++ {
 		for _, secret := range k[text[at:at+knownBegin]] {
 			if strings.HasPrefix(text[at:], secret) {
 				return secret

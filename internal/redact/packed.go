@@ -11,6 +11,7 @@ import (
 	"io"
 	"iter"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/unicode"
@@ -176,12 +177,19 @@ func (u *Unpacker) unpack(data string, yield func(encoded) bool) bool {
 	return at > 0 || len(files) == 0
 }
 
+// inflaters has readers of deflate data: a new one takes longer than most data.
+var inflaters = sync.OnceValue(func() *sync.Pool {
+	return &sync.Pool{New: func() any { return flate.NewReader(nil) }}
+})
+
 // inflate decompresses text in deflate data without a header; it returns "" for other data.
 func (u *Unpacker) inflate(data string) string {
 	if len(data) < leastDeflated {
 		return ""
 	}
-	from := flate.NewReader(strings.NewReader(data))
+	from := inflaters().Get().(io.Reader)
+	defer inflaters().Put(from)
+	_ = from.(flate.Resetter).Reset(strings.NewReader(data), nil)
 	plain, err := io.ReadAll(io.LimitReader(from, int64(u.budget())+1))
 	if err == nil && isText(string(plain)) {
 		return string(plain)

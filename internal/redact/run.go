@@ -20,6 +20,7 @@ type run struct {
 	begin, end int    // offsets in the text, with padding
 	letters    []byte // in the standard alphabet, without line breaks, indentation and quotes
 	lines      int    // number of line breaks
+	plain      []byte // memory of decode
 }
 
 func (r *run) next(text string) bool {
@@ -73,6 +74,9 @@ func behindBreak(text string, at int) int {
 
 // decodeRuns decodes the runs of a text as base64 and as hexadecimal, and yields the results.
 func (u *Unpacker) decodeRuns(text string, least int, yield func(encoded) bool) bool {
+	if len(text) < least {
+		return true
+	}
 	var of run
 	for of.next(text) {
 		if len(of.letters) < least {
@@ -175,11 +179,12 @@ func wrapAs(old, out string) string {
 
 // decode decodes a run in base64, beginning at the letter offset.
 func (r *run) decode(offset int) string {
-	letters := string(r.letters[min(offset, len(r.letters)):])
+	letters := r.letters[min(offset, len(r.letters)):]
 	if len(letters)%4 == 1 { // six bits are no byte
 		letters = letters[:len(letters)-1]
 	}
-	plain, _ := base64.RawStdEncoding.DecodeString(letters)
+	plain, _ := base64.RawStdEncoding.AppendDecode(r.plain[:0], letters)
+	r.plain = plain
 	return string(plain)
 }
 

@@ -14,7 +14,9 @@ func hasShape(text string) bool {
 	if len(text) < shortest {
 		return hasToken(text) // truncated
 	}
-	fits := func(s shape) bool { return s.fits(text) }
+	var bytes byteSet
+	bytes.add(text)
+	fits := func(s shape) bool { return bytes.has(&s.bytes) && s.fits(text) } // most texts lack a byte of a mark
 	if slices.ContainsFunc(tables().shapes, fits) || slices.ContainsFunc(tables().commands, fits) {
 		return true
 	}
