@@ -100,10 +100,11 @@ func (m maker) kinds() []kind {
 		}),
 		m.builtIn(9, "secrets", func() runtime.Object {
 			return &corev1.Secret{ObjectMeta: m.meta("helm"), Type: corev1.SecretTypeOpaque,
-				Data: map[string][]byte{"token": []byte(m.hex(900 + m.IntN(500)))}}
+				Data: map[string][]byte{"token": []byte(m.hex(1800 + m.IntN(5000)))}}
 		}),
 		m.builtIn(5, "endpointslices", func() runtime.Object { return m.endpoints() }),
-		m.builtIn(7, "replicasets", func() runtime.Object { return m.replicaSet() }),
+		m.builtIn(4, "replicasets", func() runtime.Object { return m.replicaSet() }),
+		m.builtIn(3, "deployments", func() runtime.Object { return m.deployment() }),
 		m.builtIn(3, "serviceaccounts",
 			func() runtime.Object { return &corev1.ServiceAccount{ObjectMeta: m.meta("helm")} }),
 		m.custom(15, "Widget"), m.custom(5, "Route"), m.custom(5, "Backup"),
@@ -125,6 +126,7 @@ func (m maker) encode(o runtime.Object) []byte {
 	gvks, _, err := scheme.Scheme.ObjectKinds(o)
 	require.NoError(m, err)
 	o.GetObjectKind().SetGroupVersionKind(gvks[0])
+	m.manage(o)
 	var out bytes.Buffer
 	require.NoError(m, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &out))
 	return out.Bytes()
@@ -170,9 +172,7 @@ func (m maker) meta(manager string) metav1.ObjectMeta {
 			"app.kubernetes.io/part-of": "shop"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{
 			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
-			Time: ptr.To(metav1.NewTime(moment())), FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(
-				`{"f:metadata":{"f:labels":{".":{},"f:app.kubernetes.io/name":{},"f:app.kubernetes.io/part-of":{}}}}`)},
+			Time: ptr.To(metav1.NewTime(moment())), FieldsType: "FieldsV1", // its fields: see manage
 		}},
 	}
 }
@@ -231,8 +231,9 @@ func (m maker) pod() *corev1.Pod {
 		pod.Status.Conditions = append(pod.Status.Conditions,
 			corev1.PodCondition{Type: condition, Status: "True", LastTransitionTime: metav1.NewTime(moment())})
 	}
-	for i := range 1 + m.IntN(3) {
-		c := m.container(fmt.Sprintf("c%d", i))
+	containers := 1 + m.IntN(3)
+	for i := range containers {
+		c := m.container(fmt.Sprintf("c%d", i), (4+m.IntN(24))/containers)
 		pod.Spec.Containers = append(pod.Spec.Containers, c)
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses,
 			corev1.ContainerStatus{Name: c.Name, Image: c.Image, Ready: true,
@@ -241,13 +242,13 @@ func (m maker) pod() *corev1.Pod {
 	return pod
 }
 
-func (m maker) container(name string) corev1.Container {
+func (m maker) container(name string, env int) corev1.Container {
 	c := corev1.Container{Name: name, Image: "registry.example.com/shop/frontend:" + m.hex(12),
 		ImagePullPolicy:        corev1.PullIfNotPresent,
 		TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("250m"),
 			"memory": resource.MustParse("512Mi")}}}
-	for i := range 6 + m.IntN(20) {
+	for i := range env {
 		c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("OPTION_%d", i), Value: m.text(10, 80)})
 	}
 	return c
@@ -275,11 +276,17 @@ func (m maker) endpoints() *discoveryv1.EndpointSlice {
 }
 
 func (m maker) replicaSet() *appsv1.ReplicaSet {
+	of := m.deployment()
+	return &appsv1.ReplicaSet{ObjectMeta: of.ObjectMeta, Spec: appsv1.ReplicaSetSpec{Replicas: of.Spec.Replicas,
+		Selector: of.Spec.Selector, Template: of.Spec.Template}}
+}
+
+func (m maker) deployment() *appsv1.Deployment {
 	labels := map[string]string{"app.kubernetes.io/name": "frontend-" + m.hex(5)}
-	return &appsv1.ReplicaSet{ObjectMeta: m.meta("kube-controller-manager"), Spec: appsv1.ReplicaSetSpec{
+	return &appsv1.Deployment{ObjectMeta: m.meta("kube-controller-manager"), Spec: appsv1.DeploymentSpec{
 		Replicas: ptr.To[int32](3), Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{m.container("c0")}}}}}
+			Spec: corev1.PodSpec{Containers: []corev1.Container{m.container("c0", 10+m.IntN(30))}}}}}
 }
 
 func (m maker) hex(n int) string {
