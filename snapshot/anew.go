@@ -229,7 +229,7 @@ func checkNew(ctx context.Context, s *Snapshot, sources []bolt.Source) error {
 // compareBucket compares bucket b with src.
 func compareBucket(db *bolt.DB, b *bolt.Bucket, src bolt.Source) error {
 	if b.Name != src.Name || b.Sequence != src.Sequence {
-		return fmt.Errorf("%w: bucket %q is not what was to be written", ErrVerify, src.Name)
+		return fmt.Errorf("%w: bucket %q differs from the planned one", ErrVerify, src.Name)
 	}
 	return compareEntries(&bolt.Cursor{DB: db, Bucket: b}, src.Entries)
 }
@@ -248,7 +248,7 @@ func compareEntries(c *bolt.Cursor, want entries) error {
 		case got == nil:
 			return fmt.Errorf("%w: bucket %q: only %d of the entries are there", ErrVerify, name, n)
 		case got.Flags != want.Flags || !bytes.Equal(got.Key, want.Key) || !bytes.Equal(got.Value, want.Value):
-			return fmt.Errorf("%w: bucket %q: entry %d is not what was to be written", ErrVerify, name, n)
+			return fmt.Errorf("%w: bucket %q: entry %d differs from the planned one", ErrVerify, name, n)
 		}
 		n++
 	}

@@ -147,7 +147,7 @@ func TestVerifiedNew(t *testing.T) {
 		"a sequence": {func(m *image) { m.value(m.meta.Root, m.bucket("lease"))[8]++ },
 			`bucket "lease" is not what`},
 		"a bucket's name": {func(m *image) { m.key(m.meta.Root, m.bucket("alarm"))[0] = 'A' },
-			"is not what was to be written"},
+			"differs from the planned one"},
 		"a bucket fewer": {func(m *image) { put16(m.page(m.meta.Root)[10:], le.Uint16(m.page(m.meta.Root)[10:])-1) },
 			"buckets, want"},
 		"a free page": {func(m *image) {

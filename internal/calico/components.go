@@ -47,7 +47,8 @@ func (i *installation) setComponents(set bool) error {
 		}
 	}
 	if len(i.components) == 0 {
-		i.step("no workload of Calico is in the snapshot: set %s=%s on whatever runs it, before it starts",
+		i.step("no workload of Calico is in the snapshot: set %s=%s on the external workload of Calico before it "+
+			"starts",
 			envAPIGroup, apiVersionV3)
 	}
 	err := i.objects(schema.GroupResource{Resource: "configmaps"}, func(key keys.Key, entry *transform.Entry) error {

@@ -186,7 +186,7 @@ func TestComponentsNone(t *testing.T) {
 	require.NoError(t, r.err)
 	require.Empty(t, r.changed())
 	require.Equal(t, []string{"no workload of Calico is in the snapshot: set CALICO_API_GROUP=projectcalico.org/v3 " +
-		"on whatever runs it, before it starts"}, r.byHand())
+		"on the external workload of Calico before it starts"}, r.byHand())
 }
 
 // TestComponentsAggregatedService: the service named by the APIService is old, in any namespace.

@@ -160,10 +160,10 @@ func (m *run) warnTiers() error {
 		reason := ""
 		switch deleting, ok := there[tier]; {
 		case !ok:
-			reason = fmt.Sprintf("its tier, %q, will not be there", tier)
+			reason = fmt.Sprintf("its tier, %q, will not exist", tier)
 		case deleting:
-			reason = fmt.Sprintf("its tier, %q, is being deleted: it takes no policy any more, and goes with its "+
-				"last finalizer", tier)
+			reason = fmt.Sprintf("its tier, %q, is being deleted: it accepts no policies any more, and is deleted "+
+				"with its last finalizer", tier)
 		default:
 			continue
 		}

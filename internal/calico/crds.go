@@ -332,8 +332,8 @@ func (s *crdSet) removeV1() error {
 	for _, plural := range s.old {
 		key := s.keyOf(plural, groupV1)
 		if _, known := s.kinds.ofV1(plural); !known {
-			s.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with "+
-				"the other CRDs of %s",
+			s.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it is deleted "+
+				"with the other CRDs of %s",
 				apiVersionV3, groupV1).Decided(finding.Noted))
 		}
 		err = cmp.Or(err, s.Delete(s.ctx, key))

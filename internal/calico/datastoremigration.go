@@ -134,7 +134,7 @@ func (s *crdSet) checkMarks(known map[string]bool) error {
 	if marked > 0 {
 		s.Raise(first, codeMigrationLeft.Because("%d v3 records, this one first, were made by a live migration (%s) "+
 			"that is not in the snapshot: "+
-			"one that was aborted, or whose DatastoreMigration was removed by force", marked, by))
+			"it was aborted, or its DatastoreMigration was removed by force", marked, by))
 	}
 	return nil
 }

@@ -306,7 +306,7 @@ func TestTierMissing(t *testing.T) {
 	in.del(recordsV1 + "tiers/kube-baseline")
 	got := planOn(t, in.write(), New(Options{}))
 	got.written(t, lost.v3())
-	require.Equal(t, `its tier, "gone", will not be there`, got.reason(t, codeTierMissing.Name, lost.key()))
+	require.Equal(t, `its tier, "gone", will not exist`, got.reason(t, codeTierMissing.Name, lost.key()))
 	missing := func() (keys []string) {
 		for _, p := range got.Problems {
 			if p.Code.Name == codeTierMissing.Name {
@@ -347,7 +347,7 @@ func TestTierDeleted(t *testing.T) {
 	got := planOn(t, in.write(), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
 	require.Equal(t,
-		`its tier, "dying", is being deleted: it takes no policy any more, and goes with its last finalizer`,
+		`its tier, "dying", is being deleted: it accepts no policies any more, and is deleted with its last finalizer`,
 		got.reason(t, codeTierMissing.Name, dying.key()))
 	require.Contains(t, got.reason(t, codeTierMissing.Name, v3dying.key()), "is being deleted")
 	require.False(t, got.has(finding.Warning, codeTierMissing.Name, alive.key()), "the v3 object stays")

@@ -50,9 +50,9 @@ func (i *installation) checkVersion() error {
 	for _, c := range i.components {
 		told = i.checkImages(c) || told
 	}
-	doubt := "neither ClusterInformation nor the images in the snapshot tell a release of Calico"
+	doubt := "neither ClusterInformation nor the images in the snapshot name a release of Calico"
 	if product != "Calico" {
-		told, doubt = false, fmt.Sprintf("the cluster runs %s, whose releases count otherwise", product)
+		told, doubt = false, fmt.Sprintf("the cluster runs %s, which has other release numbers", product)
 	}
 	if !told {
 		i.Raise(string(key), codeVersionUnknown.Because("%s", doubt))

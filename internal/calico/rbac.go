@@ -189,7 +189,7 @@ func (s *crdSet) bind(all []*grant, key string, b *rbacv1.RoleBinding) error {
 		default:
 			continue
 		}
-		s.Raise(key, codeRBACMissing.Because("%s is being deleted, and with it goes what it grants to "+
+		s.Raise(key, codeRBACMissing.Because("%s is being deleted, and with it the permissions of "+
 			"service account %s", deleted, g.account).
 			Decided(finding.Noted))
 	}

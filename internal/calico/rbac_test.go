@@ -135,7 +135,7 @@ func TestRBACDeleted(t *testing.T) {
 	r := planOn(t, in.write(), planFunc(preflighting))
 	require.NoError(t, r.err)
 	require.Equal(t, []string{"warning rbac-missing " + node}, r.problems())
-	require.Equal(t, "ClusterRole calico-node is being deleted, and with it goes what it grants to service account "+
+	require.Equal(t, "ClusterRole calico-node is being deleted, and with it the permissions of service account "+
 		"kube-system/calico-node", r.reason(t, codeRBACMissing.Name, node))
 
 	in.role("calico-node", newRules, serviceAccount("kube-system", "calico-node"))

@@ -20,7 +20,8 @@ type moment struct {
 }
 
 // timeForms describes the forms of a time, for the help of flags.
-const timeForms = "RFC 3339, a UTC date and time (2026-11-25 14:00), or 1h: one hour before the newest time in the snapshot"
+const timeForms = "RFC 3339, a UTC date and time (2026-11-25 14:00), or 1h: one hour before the newest time in the " +
+	"snapshot"
 
 // parseTime parses a time: RFC 3339, or a UTC date with an optional time of day.
 func parseTime(text string) (t time.Time, err error) {

@@ -34,7 +34,7 @@ func TestNotKnown(t *testing.T) {
 	status, stdout, stderr := runWords("migrate", "calico-v3", "--report", report, in, "s3://bkt/out.db")
 	require.Equal(t, exitFailed, status)
 	require.Empty(t, stdout)
-	require.Contains(t, stderr, "s3://bkt/out.db: whether the object was written is not known: ")
+	require.Contains(t, stderr, "s3://bkt/out.db: it is unknown whether the object was written: ")
 	require.Contains(t, stderr, "run the command again")
 	require.NotContains(t, stderr, "nothing was written")
 	require.NoFileExists(t, report)

@@ -70,7 +70,8 @@ printed without --show-secrets, 130 interrupted.`,
 			&cli.BoolFlag{Name: "stored", Usage: "add the columns STORED-VERSION, REV, SIZE (bytes) and ENCRYPTION"},
 			&cli.Int64Flag{Name: "revision", Usage: "show the state at revision `N`, if the snapshot still has it"},
 			atFlag("show"),
-			&cli.BoolFlag{Name: "deleted", Usage: "show objects deleted since the last compaction, in their last state"},
+			&cli.BoolFlag{Name: "deleted", Usage: "show objects deleted since the last compaction, in their last " +
+				"state"},
 			showSecretsFlag()),
 		Action: taking(runGet),
 	}

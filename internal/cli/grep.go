@@ -39,7 +39,8 @@ interrupted.`,
 			&cli.StringFlag{Name: "cluster", Usage: "search in logical cluster `NAME` of kcp (default: all)"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"},
 				Usage: "search objects with labels that match `SELECTOR`"},
-			&cli.BoolFlag{Name: "ignore-case", Aliases: []string{"i"}, Usage: "ignore the difference between upper and lower case"},
+			&cli.BoolFlag{Name: "ignore-case", Aliases: []string{"i"}, Usage: "ignore the difference between " +
+				"upper and lower case"},
 			&cli.BoolFlag{Name: "regexp", Aliases: []string{"E"}, Usage: "read TEXT as a regular expression (RE2)"},
 			&cli.Int64Flag{Name: "revision", Usage: "search the state at revision `N`, if the snapshot " +
 				"still has it"},

@@ -129,7 +129,7 @@ func missingText(s *compare.Step) string {
 	}
 	switch {
 	case len(parts) == 0:
-		return "not kept: whatever became of it " + where
+		return "not kept: all changes " + where
 	case m.Perhaps:
 		return "not kept: " + strings.Join(parts, ", ") + ", and perhaps more, " + where
 	}

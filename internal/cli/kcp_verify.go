@@ -70,7 +70,8 @@ CODE" explains a finding.`,
 
 func runClusterVerify(c *cli.Context, args []string) error {
 	if given, of := len(c.StringSlice("cache-before")), len(c.StringSlice("cache")); given > of {
-		return usagef(commandPath(c), "--cache-before is given %d times, and --cache %d: each --cache-before needs a --cache",
+		return usagef(commandPath(c), "--cache-before is given %d times, and --cache %d: each --cache-before "+
+			"needs a --cache",
 			given, of)
 	}
 	m := newMove(c, args)

@@ -158,7 +158,7 @@ func onlyPrinting(err error, path string) error {
 		return nil
 	}
 	err = fmt.Errorf("%w (%s: %s)", err, path, transform.Written)
-	return &failure{exitFailed, err, "what was asked for was written; only printing failed"}
+	return &failure{exitFailed, err, "the file was written; only printing failed"}
 }
 
 // passphrase returns the passphrase of --passphrase-file, or asks for it.

@@ -65,7 +65,7 @@ func TestSignOnlyPrinting(t *testing.T) {
 		var stderr bytes.Buffer
 		require.Equal(t, exitFailed, Run(context.Background(), append([]string{"etcdshift"}, words...), nil,
 			broken{}, &stderr))
-		require.Regexp(t, `: written\)\nhint: what was asked for was written; only printing failed\n$`, stderr.String())
+		require.Regexp(t, `: written\)\nhint: the file was written; only printing failed\n$`, stderr.String())
 	}
 	for _, name := range []string{"b", "c"} {
 		require.FileExists(t, name)

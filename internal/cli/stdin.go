@@ -85,7 +85,7 @@ func spoolTo(file io.Writer, from io.Reader, limit int64) error {
 	}
 	if n > limit || errors.Is(err, snapshot.ErrExpand) {
 		err = &failure{exitFailed, fmt.Errorf("standard input has more than %d bytes", limit),
-			"if you know what it is, raise the limit with --max-expand"}
+			"if you trust its source, raise the limit with --max-expand"}
 	}
 	return err
 }

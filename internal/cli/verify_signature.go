@@ -50,7 +50,7 @@ func checkSignature(c *cli.Context, v *verification) (wrong error, err error) {
 		return nil, err
 	}
 	if v.Path == "-" {
-		return nil, usagef(commandPath(c), "--key takes a file: what is piped has no signature beside it")
+		return nil, usagef(commandPath(c), "--key takes a file: standard input has no signature file")
 	}
 	if err := onlyFile(c, "--key", v.Path); err != nil {
 		return nil, err

@@ -316,23 +316,23 @@ func deletionDefects() []defect {
 	const since = `,"deletionTimestamp":"2026-01-01T00:00:00Z"}`
 	return []defect{
 		{codeDeletingVolume, only(dying, volume("Delete", ""), user), "persistentvolumeclaims/team/data",
-			"since 2026-01-01T00:00:00Z; finalizers: kubernetes.io/pvc-protection; it goes with the last Pod that " +
-				"uses it: /registry/pods/team/db, and with it the data of PersistentVolume v, whose reclaim " +
+			"since 2026-01-01T00:00:00Z; finalizers: kubernetes.io/pvc-protection; it is deleted with the last " +
+				"Pod that uses it: /registry/pods/team/db, and so is the data of PersistentVolume v: the reclaim " +
 				"policy is Delete", only(claim(""), volume("Delete", ""), user)},
 		{codeDeletingVolume, only(dying, volume("Retain", "")), "persistentvolumeclaims/team/data",
-			"no Pod holds it, so that it goes at once; PersistentVolume v keeps its data", nil},
+			"no Pod uses it, so it is deleted at once; PersistentVolume v keeps its data", nil},
 		{codeDeletingVolume, only(claim(""), volume("Delete", since[:len(since)-1])), "persistentvolumes/v",
-			"it goes with its claim team/data, and its data with it: the reclaim policy is Delete", nil},
+			"it is deleted with its claim team/data, and so is its data: the reclaim policy is Delete", nil},
 		{codeDeletingVolume, only(volume("Delete", "")), "persistentvolumes/v",
-			"its claim team/data is gone and its reclaim policy is Delete: it goes, and its data with it",
+			"its claim team/data is gone and its reclaim policy is Delete: it is deleted with its data",
 			only(volume("Retain", ""))},
 		{codeDeleting, only(held()), teamWidgets + "x",
-			"finalizers: example.com/keep; it goes when the controllers of its finalizers have done their work",
+			"finalizers: example.com/keep; it is deleted when the controllers of its finalizers have finished",
 			only(widget("x", "v1"))},
 		{codeDeleting, only(object("volumeattachments/va", "storage.k8s.io/v1", "VolumeAttachment", deletionMeta)),
 			"volumeattachments/va", "the attacher detaches the volume", nil},
 		{codeDeleting, only(object("minions/n1", "v1", "Node", since)), "minions/n1",
-			"finalizers: none; it goes, and its Pods with it", nil},
+			"finalizers: none; it is deleted with its Pods", nil},
 		{codeDeleting, only(object("pods/team/p", "v1", "Pod", since+`,"spec":{"nodeName":"n1"}`)), "pods/team/p",
 			"the kubelet of node n1 ends it", nil},
 		{codeDeleting, only(object("services/specs/team/s", "v1", "Service",
@@ -341,7 +341,7 @@ func deletionDefects() []defect {
 			"the cloud controller deletes its load balancer", nil},
 		{codeDeleting, only(object("deployments/team/d", "apps/v1", "Deployment",
 			`,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["foregroundDeletion"]}`)), "deployments/team/d",
-			"deletes its dependents, then it", nil},
+			"deletes its dependents, then the object", nil},
 		{codeNamespaceTerminating, only(object("namespaces/team", "v1", "Namespace",
 			`,"deletionTimestamp":"2026-01-01T00:00:00Z"}`), held(),
 			object("configmaps/default/y", "v1", "ConfigMap", deletionMeta)), "namespaces/team",

@@ -78,15 +78,15 @@ func fateOfClaim(d *doctor, o stored) (string, error) {
 		return "", err
 	}
 	volume, err := storage.Volume(d.ctx, claim.Spec.VolumeName)
-	held := "no Pod holds it, so that it goes at once"
+	held := "no Pod uses it, so it is deleted at once"
 	if len(holders) > 0 {
-		held = "it goes with the last Pod that uses it: " + few(holders, 3, "")
+		held = "it is deleted with the last Pod that uses it: " + few(holders, 3, "")
 	}
 	switch {
 	case volume == nil:
 		return held, err
 	case machines.Destroyed(volume):
-		return fmt.Sprintf("%s, and with it the data of PersistentVolume %s, whose reclaim policy is %s",
+		return fmt.Sprintf("%s, and so is the data of PersistentVolume %s: the reclaim policy is %s",
 			held, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy), nil
 	}
 	return fmt.Sprintf("%s; PersistentVolume %s keeps its data", held, volume.Name), nil
@@ -99,12 +99,12 @@ func fateOfVolume(d *doctor, o stored) (string, error) {
 		return "it cannot be read", nil
 	}
 	unclaimed, err := d.storage(o.Prefix).Unclaimed(d.ctx, &volume)
-	held := "no claim holds it, so that it goes at once"
+	held := "no claim uses it, so it is deleted at once"
 	if ref := volume.Spec.ClaimRef; ref != nil && !unclaimed {
-		held = fmt.Sprintf("it goes with its claim %s/%s", ref.Namespace, ref.Name)
+		held = fmt.Sprintf("it is deleted with its claim %s/%s", ref.Namespace, ref.Name)
 	}
 	if machines.Destroyed(&volume) {
-		return fmt.Sprintf("%s, and its data with it: the reclaim policy is %s", held,
+		return fmt.Sprintf("%s, and so is its data: the reclaim policy is %s", held,
 			volume.Spec.PersistentVolumeReclaimPolicy), err
 	}
 	return held + "; its data stays", err
@@ -122,8 +122,7 @@ func checkUnclaimed(d *doctor, prefix string) error {
 			if unclaimed && err == nil {
 				ref := volume.Spec.ClaimRef
 				d.raise(e.Key, codeDeletingVolume, "its claim %s/%s is gone and its reclaim policy is %s: "+
-					"it goes, and "+
-					"its data with it",
+					"it is deleted with its data",
 					ref.Namespace, ref.Name, volume.Spec.PersistentVolumeReclaimPolicy)
 			}
 			return err
@@ -134,25 +133,25 @@ func checkUnclaimed(d *doctor, prefix string) error {
 func fateOf(o stored, meta *encoding.Meta) string {
 	switch {
 	case slices.Contains(meta.Finalizers, "foregroundDeletion"):
-		return "the garbage collector deletes its dependents, then it"
+		return "the garbage collector deletes its dependents, then the object"
 	case slices.Contains(meta.Finalizers, "orphan"):
-		return "the garbage collector removes it from its dependents, then deletes it"
+		return "the garbage collector removes the owner references to it, then deletes it"
 	case slices.Contains(meta.Finalizers, "service.kubernetes.io/load-balancer-cleanup"):
-		return "the cloud controller deletes its load balancer, then it"
+		return "the cloud controller deletes its load balancer, then the Service"
 	}
 	switch plain(o.Resource) {
 	case "pods":
 		return podFate(o.entry)
 	case "nodes":
-		return "it goes, and its Pods with it, unless its kubelet registers it again"
+		return "it is deleted with its Pods, unless its kubelet registers it again"
 	case "volumeattachments.storage.k8s.io":
-		return "the attacher detaches the volume from the node, then it goes"
+		return "the attacher detaches the volume from the node, then the attachment is deleted"
 	}
 	if len(meta.Finalizers) > 0 {
-		return "it goes when the controllers of its finalizers have done their work, outside of the cluster too; for " +
-			"ever without them"
+		return "it is deleted when the controllers of its finalizers have finished, also with work outside of the " +
+			"cluster; without these controllers it stays"
 	}
-	return "it goes with its next write"
+	return "its next write deletes it"
 }
 
 func podFate(e *inspect.Entry) string {

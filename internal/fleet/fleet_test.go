@@ -361,7 +361,7 @@ func TestSummary(t *testing.T) {
 			require.Equal(t, Refused, row.Outcome)
 		case 11:
 			require.Equal(t, Lost, row.Outcome)
-			require.Contains(t, row.Error, `"b/011.db.fleet-x.db" is not there`)
+			require.Contains(t, row.Error, `"b/011.db.fleet-x.db" does not exist`)
 			require.False(t, row.Done())
 		default:
 			require.True(t, row.Done())

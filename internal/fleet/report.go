@@ -80,7 +80,7 @@ func (r *found) checkOutput(ctx context.Context, in files, results string) error
 	}
 	switch now, err := in.stat(ctx, r.Output.Path); {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: %q is not there", ErrLost, r.Output.Path)
+		return fmt.Errorf("%w: %q does not exist", ErrLost, r.Output.Path)
 	case err != nil:
 		return err
 	case now.Bytes != r.Output.Bytes:

@@ -36,10 +36,10 @@ var (
 	ErrOtherInput = finding.WithLasting(errors.New("its report is about another file"),
 		"move the report and its output away, or make a list under another --name")
 	// ErrLost is the error for a report with a missing output.
-	ErrLost = finding.WithLasting(errors.New("its report tells of an output that is lost"),
-		"remove the report and what is left of the output, and run the index again")
+	ErrLost = finding.WithLasting(errors.New("the output of its report is lost"),
+		"remove the report and the rest of the output, and run the index again")
 	// ErrDryRun is the error for a dry-run report in place of a run.
-	ErrDryRun = finding.WithLasting(errors.New("its report is that of a dry run"),
+	ErrDryRun = finding.WithLasting(errors.New("its report is from a dry run"),
 		"make a list under another --name, or remove the report")
 )
 

@@ -83,7 +83,7 @@ func (f *Freed) Deleted(e *transform.Entry) {
 
 // Goes records an object that stays in the file, but is garbage collected after the restore because
 // of the run.
-func (f *Freed) Goes(e *transform.Entry) { f.goes(e, "goes with its owner") }
+func (f *Freed) Goes(e *transform.Entry) { f.goes(e, "is deleted with its owner") }
 
 func (f *Freed) goes(e *transform.Entry, how string) {
 	if key, is := readable(e); is {
@@ -129,7 +129,7 @@ func (f *Freed) Stranded(ctx context.Context) (uids []string, err error) {
 	for _, prefix := range slices.Sorted(maps.Keys(prefixes)) {
 		err := machines.Each(ctx, f.storage(prefix), pods, "", func(e *transform.Entry, pod *corev1.Pod) error {
 			if f.nodes[holding{prefix: prefix, name: pod.Spec.NodeName}] {
-				f.goes(e, "goes with its Node")
+				f.goes(e, "is deleted with its Node")
 				uids = append(uids, string(pod.UID))
 			}
 			return nil
@@ -240,7 +240,7 @@ func ended(
 	if err != nil || volume == nil || !machines.Destroyed(volume) {
 		return CodeFreed.Because("%s", why), err
 	}
-	return CodeVolumeFreed.Because("%s: PersistentVolume %s goes, and its reclaim policy is %s",
+	return CodeVolumeFreed.Because("%s: PersistentVolume %s is deleted, and its reclaim policy is %s",
 		why, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy), nil
 }
 
@@ -307,5 +307,6 @@ func (f *Freed) namespace(ctx context.Context, storage machines.Storage, h holdi
 	if meta, err := encoding.ReadMeta(e.Value); err != nil || meta.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	return CodeFreed.Because("it is being deleted, and objects in it whose finalizers held it are deleted"), nil
+	return CodeFreed.Because("it is being deleted, and this run deletes objects in it whose finalizers delayed " +
+		"that"), nil
 }

@@ -171,11 +171,11 @@ func (f *Freed) followPod(s scaled, e *transform.Entry, pod *member) {
 		return
 	case s.after.keeps(pod):
 		if s.after.replaces(pod, &s.before) {
-			f.goes(e, fmt.Sprintf("goes, as %s %s replaces it", s.after.Kind, s.after.Name))
+			f.goes(e, fmt.Sprintf("is deleted, because %s %s replaces it", s.after.Kind, s.after.Name))
 		}
 		return
 	}
-	f.goes(e, fmt.Sprintf("goes, as %s %s no longer wants it", s.after.Kind, s.after.Name))
+	f.goes(e, fmt.Sprintf("is deleted, because %s %s no longer wants it", s.after.Kind, s.after.Name))
 	if s.after.Spec.Retention.WhenScaled != "Delete" || s.after.DeletionTimestamp != nil {
 		return
 	}

@@ -235,7 +235,7 @@ func table() []row {
 		{step: "workloads", who: "Kubernetes", types: []string{"deployments.apps", "statefulsets.apps",
 			"replicasets.apps", "replicationcontrollers"},
 			edit: scaleDown, text: "`spec.replicas: 0`, and `metadata.annotations[" + markOf +
-				"]` with the number of before"},
+				"]` with the original number"},
 		{step: "workloads", who: "Kubernetes", types: []string{"daemonsets.apps"},
 			edit: unselect("spec", "template", "spec"), text: "`spec.template.spec.nodeSelector[" + mark +
 				"]: \"true\"`, which no node has"},

@@ -58,7 +58,8 @@ func flags() []transform.Flag {
 		{Name: "skip", Category: stepsCategory, Default: []string{}, Choices: stepNames(),
 			Usage: "omit `STEP`; may be repeated"},
 		{Name: string(newKey), Category: stepsCategory, Default: false,
-			Usage: "empty the Secrets with tokens of ServiceAccounts: API servers with a new signing key fill them again"},
+			Usage: "empty the Secrets with tokens of ServiceAccounts: API servers with a new signing key fill " +
+				"them again"},
 		{Name: string(isolated), Category: isolateCategory, Default: false,
 			Usage: "prevent the restored cluster from changing anything outside"},
 		{Name: "keep-running", Category: isolateCategory, Default: []string{},

@@ -122,7 +122,7 @@ func byName(steps []Step) map[string]*Step {
 func (u *undo) revert(ctx context.Context, v *transform.View, types *inspect.Types, c Change) (done bool, err error) {
 	var was, is map[string]any
 	if err := utiljson.Unmarshal(u.saved[c.Key], &was); err != nil || was == nil {
-		v.Raise(c.Key, codeChangedSince.Because("the report has nothing saved of it"))
+		v.Raise(c.Key, codeChangedSince.Because("the report has no saved copy of it"))
 		return false, nil
 	}
 	if hides(was) {
@@ -131,7 +131,7 @@ func (u *undo) revert(ctx context.Context, v *transform.View, types *inspect.Typ
 		return false, nil
 	}
 	if err := utiljson.Unmarshal(c.After, &is); err != nil {
-		v.Raise(c.Key, codeChangedSince.Because("the report does not tell what was written"))
+		v.Raise(c.Key, codeChangedSince.Because("the report does not have the written object"))
 		return false, nil
 	}
 	e, err := v.Get(ctx, []byte(c.Key))
@@ -142,7 +142,7 @@ func (u *undo) revert(ctx context.Context, v *transform.View, types *inspect.Typ
 		return u.create(ctx, v, c.Key, e, was)
 	}
 	if e == nil {
-		v.Raise(c.Key, codeChangedSince.Because("it is not there any more"))
+		v.Raise(c.Key, codeChangedSince.Because("it does not exist any more"))
 		return false, nil
 	}
 	key, err := e.ParseKey()
@@ -157,11 +157,11 @@ func (u *undo) revert(ctx context.Context, v *transform.View, types *inspect.Typ
 	}
 	content := runtime.DeepCopyJSON(o.Content)
 	if uidOf(content) != uidOf(was) {
-		v.Raise(c.Key, codeChangedSince.Because("it is another object now: its UID is another"))
+		v.Raise(c.Key, codeChangedSince.Because("it is another object now, with another UID"))
 		return false, nil
 	}
 	if other := putBack(content, was, is); other != "" {
-		v.Raise(c.Key, codeChangedSince.Because("%s is not what was written", other))
+		v.Raise(c.Key, codeChangedSince.Because("%s differs from the value written by the run", other))
 		return false, nil
 	}
 	return v.PutObject(ctx, o, content)
@@ -187,7 +187,7 @@ func (u *undo) create(
 		return false, err
 	}
 	if e != nil {
-		v.Raise(key, codeChangedSince.Because("it is there again"))
+		v.Raise(key, codeChangedSince.Because("it exists again"))
 		return false, nil
 	}
 	return true, v.Create(ctx, []byte(key), append(value, '\n'), 0)

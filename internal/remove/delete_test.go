@@ -183,20 +183,20 @@ func TestFreed(t *testing.T) {
 	const used = "/registry/persistentvolumeclaims/a/c-used"
 	for line, want := range map[string]string{
 		"pod p --namespace=a": "volume-freed " + used +
-			": it is being deleted, and the last Pod that uses it is deleted: PersistentVolume pv-used goes, and its " +
-			"reclaim policy is Delete",
+			": it is being deleted, and the last Pod that uses it is deleted: PersistentVolume pv-used is deleted, " +
+			"and its reclaim policy is Delete",
 		"deploy d --namespace=a": "volume-freed " + used +
-			": it is being deleted, and the last Pod that uses it goes with its owner: PersistentVolume pv-used " +
-			"goes, and its reclaim policy is Delete",
+			": it is being deleted, and the last Pod that uses it is deleted with its owner: PersistentVolume " +
+			"pv-used is deleted, and its reclaim policy is Delete",
 		"rs rs --namespace=a": "volume-freed " + used +
-			": it is being deleted, and the last Pod that uses it goes with its owner: PersistentVolume pv-used " +
-			"goes, and its reclaim policy is Delete",
+			": it is being deleted, and the last Pod that uses it is deleted with its owner: PersistentVolume " +
+			"pv-used is deleted, and its reclaim policy is Delete",
 		"node n1": "volume-freed " + used +
-			": it is being deleted, and the last Pod that uses it goes with its Node: PersistentVolume pv-used goes, " +
-			"and its reclaim policy is Delete",
+			": it is being deleted, and the last Pod that uses it is deleted with its Node: PersistentVolume " +
+			"pv-used is deleted, and its reclaim policy is Delete",
 		"node n1 --cascade=orphan": "volume-freed " + used +
-			": it is being deleted, and the last Pod that uses it goes with its Node: PersistentVolume pv-used goes, " +
-			"and its reclaim policy is Delete",
+			": it is being deleted, and the last Pod that uses it is deleted with its Node: PersistentVolume " +
+			"pv-used is deleted, and its reclaim policy is Delete",
 		"deploy d --cascade=orphan --namespace=a": "",
 		"node n2": "",
 		"sts s --namespace=a": "storage-released /registry/persistentvolumes/pv-kept: its claim " +

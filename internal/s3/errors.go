@@ -19,15 +19,15 @@ import (
 var (
 	// ErrUncertain is returned by Put if a complete object may exist although the upload could not
 	// be confirmed.
-	ErrUncertain = finding.WithHint(errors.New("whether the object was written is not known"),
+	ErrUncertain = finding.WithHint(errors.New("it is unknown whether the object was written"),
 		"compare the SHA-256 of the object before you use it; run the command again: an object with the same "+
 			"bytes counts as written")
 	// ErrTooLarge is returned by Fetch for an object larger than the caller's limit.
 	ErrTooLarge = finding.WithLasting(errors.New("the object is too large"),
-		"if you know what it is, raise the limit with --max-expand")
+		"if you trust its source, raise the limit with --max-expand")
 	// ErrBroken is returned by Fetch for an object that arrived different from the stored object.
 	ErrBroken = finding.WithHint(errors.New("the object did not arrive as it is stored"),
-		"try again; if it stays, the object, or something on the way to it, is damaged")
+		"try again; if the error stays, the object or the connection is damaged")
 	// ErrSlow is returned if a server sends only a few bytes a second.
 	ErrSlow = finding.WithHint(errors.New("the server is too slow"),
 		"try again, or from a machine with a faster way to the server")

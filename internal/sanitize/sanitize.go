@@ -83,8 +83,8 @@ func (s *sanitizer) Plan(ctx context.Context, v *transform.View) (err error) {
 	}
 	v.Report().Sections = append(v.Report().Sections, tally.report(s.names, s.secrets.Unsearched))
 	v.Report().AddStep("hand over OUT alone: the report and the input have the names and secrets")
-	v.Report().AddStep("look at OUT with etcdshift; do not restore it in place of a cluster, whose credentials " +
-		"are not in it")
+	v.Report().AddStep("read OUT with etcdshift; do not restore it as a cluster: it has no working " +
+		"credentials")
 	return nil
 }
 

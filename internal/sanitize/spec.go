@@ -35,8 +35,8 @@ texts stay: the report and docs/guides/sanitize.md list everything that is not r
 	NotForRestore: true,
 	Flags: []transform.Flag{
 		{Name: "keep-names", Default: false, Usage: "keep the names of namespaces and objects"},
-		{Name: "plaintext", Default: false, Usage: "write sanitized values unencrypted, also those that are encrypted " +
-			"in IN: the receiver has no key"},
+		{Name: "plaintext", Default: false, Usage: "write sanitized values unencrypted, also those that are " +
+			"encrypted in IN: the receiver has no key"},
 		{Name: "key", Usage: "derive values from `FILE`, 32 bytes or more, instead of a random key; anyone with FILE " +
 			"can test guesses"},
 	},

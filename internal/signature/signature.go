@@ -35,12 +35,12 @@ import (
 
 var (
 	// ErrWrong reports a signature that does not match the file and key.
-	ErrWrong = finding.WithHint(errors.New("the file, or the comment of its signature, is not what was signed"),
-		"do not restore it: with a good digest somebody has changed it, with a wrong one it may be damaged; try "+
-			"another copy")
+	ErrWrong = finding.WithHint(errors.New("the file, or the comment of its signature, differs from the signed one"),
+		"do not restore it: with a good digest somebody has changed the file, with a wrong digest it may be "+
+			"damaged; try another copy")
 	// ErrOtherKey reports a signature by another key.
 	ErrOtherKey = finding.WithHint(errors.New("signed with another key"),
-		"give the public key of who signed the file, from a place that you trust; a key beside the file proves "+
+		"give the public key of the signer, from a place that you trust; a key beside the file proves "+
 			"nothing")
 	// ErrLegacy reports a signature of the whole file instead of its hash.
 	ErrLegacy = errors.New(`a legacy signature (algorithm "Ed")`)

@@ -63,7 +63,7 @@ func (s *storage) sweep(ctx context.Context) error {
 // value is readable.
 func (s *storage) check(e *transform.Entry, key keys.Key) bool {
 	if keys.IsCustom(key.Resource) {
-		s.Raise(string(e.Key), codeOrphan.Because("no CustomResourceDefinition %s goes with it: no server serves it",
+		s.Raise(string(e.Key), codeOrphan.Because("its CustomResourceDefinition %s is missing: no server serves it",
 			key.Resource))
 	}
 	return s.Readable(e)
@@ -110,6 +110,6 @@ func (s *storage) reportMigrator(e *transform.Entry, key keys.Key) {
 	})
 	if err == nil && running {
 		s.Raise(string(e.Key), codeMigratorPending.Because("this StorageVersionMigration is running: "+
-			"restored, it goes on, and finds done what was migrated here"))
+			"after the restore it continues and finds these objects already migrated"))
 	}
 }

@@ -230,7 +230,7 @@ func (e *extraction) steps(m *archive.Manifest) {
 			"--encryption-config", phrase.Count(x.Keys, "value"), x.Name)
 	}
 	if n := len(m.Missing); n > 0 {
-		r.AddStep("%s not there; the destination has to have what is missing", phrase.Count(n, "bound definition"))
+		r.AddStep("%s missing in the archive; the destination must have them", phrase.Count(n, "bound definition"))
 	}
 	r.AddStep("to move it, stop all front-proxies first, then kcp of both shards, and extract again from a snapshot " +
 		"of after that")
@@ -318,7 +318,7 @@ func (e *extraction) checkChildren(c *kcp.Cluster) {
 		if lying[child.Owner.Name] {
 			reason = fmt.Sprintf("%q is not in the archive, and its Workspace %q is", child.Name, child.Owner.Name)
 		}
-		e.raise(e.keyOf(child.Name), codeChildrenStay, "%s; --with-children takes it along", reason)
+		e.raise(e.keyOf(child.Name), codeChildrenStay, "%s; --with-children extracts it too", reason)
 	}
 	for _, w := range c.Workspaces {
 		child := e.shard.Cluster(w.Cluster)
@@ -357,7 +357,7 @@ func (e *extraction) checkUnreadable() {
 	}
 	for _, c := range e.shard.Clusters {
 		if p := e.shard.Unread(c); p.Code != nil && !c.System && e.chosen[c.Name] == nil && !named[c.Name] {
-			e.note(p.Key, extractCodeOf(p), "whose child %q is cannot be told; it is not in the archive: %s", c.Name,
+			e.note(p.Key, extractCodeOf(p), "the parent of %q is unknown; it is not in the archive: %s", c.Name,
 				p.Reason)
 		}
 	}

@@ -45,7 +45,7 @@ func TestExtractUnreadable(t *testing.T) {
 		r = extract(t, in, family).written()
 		require.Equal(t, []string{code}, r.codes())
 		require.Equal(t, finding.Warning, r.Problems[0].Level)
-		require.Contains(t, r.Problems[0].Reason, `whose child "`+other+`" is cannot be told`)
+		require.Contains(t, r.Problems[0].Reason, `the parent of "`+other+`" is unknown`)
 		require.NotContains(t, extract(t, in, itself).written().codes(), code, "no child is taken along")
 	}
 }

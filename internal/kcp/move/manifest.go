@@ -314,7 +314,7 @@ func (m *Manifest) reliance() (rows [][]any) {
 			row("identity", e.Name+" of "+cmp.Or(e.Path, e.Cluster), i.Hash, what)
 		}
 		if len(i.Exports) == 0 {
-			row("identity", "no binding tells whose", i.Hash, what)
+			row("identity", "owner unknown", i.Hash, what)
 		}
 	}
 	for _, l := range m.Leases {

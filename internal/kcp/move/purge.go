@@ -45,8 +45,8 @@ compacted. --scrub writes the file anew without any record of these keys.`,
 	Alone:     true,
 	Codes:     purgeCodes(),
 	Settles: map[string]string{
-		"owner-points-here": "allow it if the logical cluster was imported on another shard: kcp there will correct the " +
-			"Workspace",
+		"owner-points-here": "allow it if the logical cluster was imported on another shard: kcp there will correct " +
+			"the Workspace",
 		"encrypted":        "--encryption-config FILE decrypts LogicalClusters, Workspaces, and copies that move",
 		"exports-in-cache": "--to-shard T moves the copies to the new shard of the logical cluster",
 		"unknown-shard":    "spell --to-shard as \"etcdshift kcp list\" prints the shard",
@@ -61,8 +61,8 @@ compacted. --scrub writes the file anew without any record of these keys.`,
 		{Name: "from-shard", Usage: "purge only the copies of NAME from shard `S` in a cache"},
 		{Name: "to-shard", Usage: "move the copies in a cache to shard `T`, instead of deleting them"},
 		{Name: "as-shard", Usage: "use `S` as the name of this shard (default: the name in the snapshot)"},
-		{Name: "scrub", Default: false, Usage: "remove all records of these keys from the file, also older values and " +
-			"deletions"},
+		{Name: "scrub", Default: false, Usage: "remove all records of these keys from the file, also older values " +
+			"and deletions"},
 	},
 	New: newPurge,
 }
@@ -284,11 +284,11 @@ func (c *choice) chooseOrphans(name string) error {
 	if name == "" && len(c.shard.Orphans) > 0 {
 		switch {
 		case len(c.shard.System) == 0:
-			return fmt.Errorf("%w below %q: kcp's own definitions are not there; name the logical cluster whose keys "+
-				"are to go", ErrNoHome, c.shard.Prefix)
+			return fmt.Errorf("%w below %q: kcp's own definitions are missing; give the NAME of the logical "+
+				"cluster with the keys to delete", ErrNoHome, c.shard.Prefix)
 		case c.shard.Partial:
-			return fmt.Errorf("%w below %q: the LogicalCluster of %s, which each shard has, is not there; name the "+
-				"logical cluster whose keys are to go", ErrNoHome, c.shard.Prefix, kcp.SystemShard)
+			return fmt.Errorf("%w below %q: the LogicalCluster of %s, which each shard has, is missing; give the "+
+				"NAME of the logical cluster with the keys to delete", ErrNoHome, c.shard.Prefix, kcp.SystemShard)
 		}
 	}
 	var names []string

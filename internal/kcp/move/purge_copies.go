@@ -218,7 +218,7 @@ func (c *choice) check(ctx context.Context, out *inspect.Reader, was archive.Sum
 		return err
 	}
 	if n := len(after.Keys); n > 0 {
-		return fmt.Errorf("%w: of what was purged %s left, such as %q", snapshot.ErrVerify, phrase.Count(n, "key"),
+		return fmt.Errorf("%w: %s left after the purge, such as %q", snapshot.ErrVerify, phrase.Count(n, "key"),
 			after.Keys[0].Key)
 	}
 	if is := after.Rest.Sum(); is != was {

@@ -241,7 +241,7 @@ func (c objections) checkChildren() {
 			switch {
 			case c.isPurged(child.Name):
 			case lying[child.Owner.Name]:
-				c.raise(c.keyOf(child.Name), codeChildrenStay, "%q stays, and its Workspace %q goes with %q",
+				c.raise(c.keyOf(child.Name), codeChildrenStay, "%q stays, and its Workspace %q is deleted with %q",
 					child.Name, child.Owner.Name,
 					t.name)
 			case t.living != nil: // otherwise the Workspace is on the shard of the parent
@@ -284,15 +284,15 @@ func (c objections) checkWorkspaces(t *target, told map[string]bool) {
 				"Workspace %q in %q goes, and which logical cluster it leads to cannot be told: %s", w.Name, t.name,
 				why.Reason)
 		case child == nil:
-			c.raise(w.Key, codeChildElsewhere, "%q, behind Workspace %q in %q, %s; the Workspace goes", w.Cluster,
+			c.raise(w.Key, codeChildElsewhere, "%q, behind Workspace %q in %q, %s; the Workspace is deleted", w.Cluster,
 				w.Name, t.name, elsewhere(w))
 		case child.Owner == nil: // only a Workspace, which any user may have written, names the cluster as a child
 			if p := c.shard.Unread(child); p.Code != nil && c.options.WithChildren {
-				c.raise(p.Key, p.Code, "whether %q belongs to Workspace %q in %q, and is to go with it, cannot be "+
-					"told: %s", child.Name, w.Name, t.name, p.Reason)
+				c.raise(p.Key, p.Code, "it is unknown whether %q belongs to Workspace %q in %q and must be purged "+
+					"too: %s", child.Name, w.Name, t.name, p.Reason)
 			}
 			c.raise(c.keyOf(child.Name), codeChildrenStay,
-				"%q stays: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell",
+				"%q stays: Workspace %q in %q claims it, but its LogicalCluster names no owner",
 				child.Name, w.Name, t.name)
 		case child.Owner.Cluster != t.name:
 			c.raise(w.Key, codeChildElsewhere,

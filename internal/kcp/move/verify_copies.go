@@ -46,8 +46,8 @@ func (c *checker) checkCopies() error {
 	}
 	for _, f := range c.outputs[2:] {
 		if f.before == nil {
-			c.note("of %s only the copies of what was moved were checked; --cache-before FILE compares all other "+
-				"records", f.path)
+			c.note("%s: only copies of moved logical clusters were checked; --cache-before FILE compares all "+
+				"other records", f.path)
 			continue
 		}
 		p := copies{c, f, map[string]*copied{}}
@@ -228,7 +228,7 @@ func (c *copies) compare(to string, one *copied) error {
 // checkRests compares all other records with the given inputs of the commands.
 func (c *checker) checkRests() error {
 	if c.destination.before == nil {
-		c.note("of %s only what was written during the import and after it was checked; --destination FILE compares "+
+		c.note("%s: only records written since the import were checked; --destination FILE compares "+
 			"all other records and leases", c.destination.path)
 	} else if err := c.compareDestination(); err != nil {
 		return err

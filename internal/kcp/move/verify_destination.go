@@ -54,7 +54,7 @@ func (a *arrivals) checkShared() error {
 		key, _, err := a.destination.Layouts.Parse(rec.Key)
 		if a.leases[rec.Lease] && (err != nil || !a.arrived(key)) {
 			a.destination.found(codeDestinationTouched, string(rec.Key),
-				"it is attached to lease %x, which came with what was moved: it would expire with that",
+				"it is attached to lease %x of a moved record, and would expire with it",
 				uint64(rec.Lease))
 		}
 		return nil

@@ -235,23 +235,22 @@ func (d *departure) checkMissing() error {
 	if err != nil || missing == 0 {
 		return err
 	}
-	was, of := d.made, "the shard that the archive was made of"
+	was, of := d.made, "the shard of the archive"
 	if given := d.origin.before; given != nil {
 		of = given.path
 		if was, err = given.Snapshot().Revision(d.ctx); err != nil {
 			return err
 		}
 	}
-	knows := fmt.Sprintf("it knows nothing any more of %s of the archive (kcp purge --scrub)",
+	knows := fmt.Sprintf("it has no history of %s of the archive (kcp purge --scrub)",
 		phrase.Count(missing, "record"))
 	switch {
 	case is != was+1+int64(len(d.theirs.Created)):
-		d.origin.unchecked(QuestionLost, "", "%s; its revision is %d, so that %s, at %d, is not what was purged last, "+
-			"and nobody can tell whether those were the last", knows, is, of, was)
+		d.origin.unchecked(QuestionLost, "", "%s; its revision is %d: the input of the purge was not %s, at %d, "+
+			"and the archive may lack the last records", knows, is, of, was)
 	case d.origin.before == nil:
-		d.note("%s: %s; that those were the last is told by its revision, %d, alone; --origin FILE, the input of the "+
-			"purge, "+
-			"compares them", d.origin.path, knows, is)
+		d.note("%s: %s; only its revision, %d, shows that the archive has the last records; --origin FILE, the "+
+			"input of the purge, compares them", d.origin.path, knows, is)
 	}
 	return nil
 }

@@ -42,7 +42,8 @@ func TestVerifyScrubbed(t *testing.T) {
 	without := m
 	without.origin = ""
 	require.Contains(t, strings.Join(without.requireSound(t).Notes, "\n"),
-		"36 records of the archive (kcp purge --scrub); that those were the last is told by its revision, 797, alone")
+		"36 records of the archive (kcp purge --scrub); only its revision, 797, shows that the archive has the "+
+			"last records")
 	without.originOut = edited(t, without.originOut, drop(trap))
 	without.requireFound(t, "origin-touched")
 
