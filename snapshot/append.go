@@ -29,8 +29,8 @@ func (d *Draft) append(ctx context.Context) (res WriteResult, err error) {
 	return a.WriteResult, d.out.guard(func() error { return d.compare(ctx, a.Appended) })
 }
 
-// layOut writes the new pages to out and returns the new meta. Without changes the meta is nil, unless src
-// is raw (one of its metas is older or torn) or has a wrong free list.
+// layOut writes the new pages to out and returns the new meta. Without changes the meta is nil,
+// unless src is raw (one of its metas is older or torn) or has a wrong free list.
 func (d *Draft) layOut(ctx context.Context, out io.WriterAt, a *appender) (*bolt.Meta, error) {
 	db := d.src.db
 	w := &bolt.Writer{Out: out, PageSize: db.PageSize, Next: db.HighWater}

@@ -59,8 +59,8 @@ func (s *Snapshot) sum(ctx context.Context, image int64) (d Digest, err error) {
 }
 
 // hashMapped adds the bytes [at, end) of the mapped file to h, without a copy; other readers then
-// find the pages mapped. at is the beginning of a page. done, unless nil, counts the bytes. If the kernel cannot map the pages, plain reads return the bytes or the
-// error of the disk.
+// find the pages mapped. at is the beginning of a page. done, unless nil, counts the bytes. If the
+// kernel cannot map the pages, plain reads return the bytes or the error of the disk.
 func (s *Snapshot) hashMapped(ctx context.Context, h hash.Hash, at, end int64, done *atomic.Int64) error {
 	for ; at < end; at += copyBlock {
 		if err := ctx.Err(); err != nil {

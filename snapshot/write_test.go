@@ -204,8 +204,8 @@ func (o opened) File() *os.File { return o.file }
 func (o opened) Publish() error { return nil }
 func (o opened) Discard() error { return nil }
 
-// TestDraftIsWrite checks that a stopped draft, a draft with a failed copy, and a draft with a right
-// or wrong forecast write the output of Write.
+// TestDraftIsWrite checks that a stopped draft, a draft with a failed copy, and a draft with a
+// right or wrong forecast write the output of Write.
 func TestDraftIsWrite(t *testing.T) {
 	ctx := context.Background()
 	s := open(t, copyOf(t, fixture(t)))
