@@ -24,7 +24,10 @@ type Glance struct {
 type Annotation struct{ Name, Value []byte }
 
 // Owner holds the identifying part of an OwnerReference.
-type Owner struct{ APIVersion, Kind, UID []byte }
+type Owner struct {
+	APIVersion, Kind, UID []byte
+	Controller            bool
+}
 
 // GlanceJSON sets g from a JSON value without decoding the value. False means that Parse or
 // ReadMeta may fail, that the object is being deleted, or that only decoding gives a sure answer,
@@ -171,7 +174,10 @@ func (g *Glance) owner(p *Scanner) bool {
 			return seen.first(4) && p.plain(&o.UID)
 		case "name":
 			return p.Str()
-		case "controller", "blockOwnerDeletion":
+		case "controller":
+			o.Controller = p.Word("true")
+			return seen.first(8) && (o.Controller || p.Word("false"))
+		case "blockOwnerDeletion":
 			return p.Word("true") || p.Word("false")
 		}
 		return false
@@ -280,7 +286,10 @@ func (o *Owner) field(f WireField) bool {
 	case ownerAPIVersion:
 		o.APIVersion = f.Payload
 	case ownerName:
-	case ownerController, ownerBlockOwnerDeletion:
+	case ownerController:
+		o.Controller = f.Varint != 0
+		return f.Type == protowire.VarintType
+	case ownerBlockOwnerDeletion:
 		return f.Type == protowire.VarintType
 	default:
 		return true

@@ -1,6 +1,7 @@
 package encoding
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -70,10 +71,10 @@ func requireGlance(t *testing.T, data []byte, look func(*Glance, []byte) bool, v
 	want := []string{m.Name, m.Namespace, m.UID}
 	is := []string{string(g.Name), string(g.Namespace), string(g.UID)}
 	for _, o := range m.OwnerReferences {
-		want = append(want, o.APIVersion, o.Kind, o.UID)
+		want = append(want, o.APIVersion, o.Kind, o.UID, fmt.Sprint(o.Controller != nil && *o.Controller))
 	}
 	for _, o := range g.Owners {
-		is = append(is, string(o.APIVersion), string(o.Kind), string(o.UID))
+		is = append(is, string(o.APIVersion), string(o.Kind), string(o.UID), fmt.Sprint(o.Controller))
 	}
 	if g.APIVersion != nil {
 		type managed struct {

@@ -205,19 +205,27 @@ func (m *measure) resource(gr schema.GroupResource) *Share {
 // ownerKind returns the kind of the controller, or else of the first owner, of an object as
 // KIND.GROUP; "" for no owner or unreadable metadata.
 func ownerKind(value []byte) string {
-	meta, err := encoding.ReadMeta(value)
-	if err != nil || len(meta.OwnerReferences) == 0 {
+	var look encoding.Glance
+	if !look.Glance(value) {
+		look.Owners = nil
+		meta, err := encoding.ReadMeta(value)
+		if err != nil {
+			return ""
+		}
+		for _, o := range meta.OwnerReferences {
+			look.Owners = append(look.Owners, encoding.Owner{APIVersion: []byte(o.APIVersion), Kind: []byte(o.Kind),
+				Controller: o.Controller != nil && *o.Controller})
+		}
+	}
+	if len(look.Owners) == 0 {
 		return ""
 	}
-	i := slices.IndexFunc(meta.OwnerReferences, func(o encoding.OwnerReference) bool {
-		return o.Controller != nil &&
-			*o.Controller
-	})
-	owner := meta.OwnerReferences[max(i, 0)]
-	if group := (encoding.Meta{APIVersion: owner.APIVersion}).GVK().Group; group != "" {
-		return owner.Kind + "." + group
+	i := slices.IndexFunc(look.Owners, func(o encoding.Owner) bool { return o.Controller })
+	owner := look.Owners[max(i, 0)]
+	if group := (encoding.Meta{APIVersion: string(owner.APIVersion)}).GVK().Group; group != "" {
+		return string(owner.Kind) + "." + group
 	}
-	return owner.Kind
+	return string(owner.Kind)
 }
 
 // rank keeps the largest values; among equal values, the first by key.
