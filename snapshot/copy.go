@@ -140,13 +140,13 @@ func (d *Draft) compareCopy(ctx context.Context, metas []byte) error {
 	return d.src.Parallel(ctx, int((image+copyBlock-1)/copyBlock), func(i int) error {
 		at, back := int64(i)*copyBlock, buffers.Get().(*[copyBlock]byte)
 		defer buffers.Put(back)
-		return d.compareBlock(back[:min(copyBlock, image-at)], at, metas)
+		return compareBlock(d, back[:min(copyBlock, image-at)], at, metas)
 	})
 }
 
-// compareBlock reads a block of the copy back and compares the block with src, or with the new
+// compareBlock reads a block of the copy d back and compares the block with src, or with the new
 // metas at the beginning of the copy.
-func (d *Draft) compareBlock(back []byte, at int64, metas []byte) error {
+func compareBlock(d *Draft, back []byte, at int64, metas []byte) error {
 	if n, err := d.file.ReadAt(back, at); n < len(back) {
 		return fmt.Errorf("read back at %d: %w", at+int64(n), err)
 	}

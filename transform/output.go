@@ -60,7 +60,7 @@ func (v *View) Make(o Output) {
 // Foresee begins the digest of the output of the changes staged so far, in the background. A plan
 // calls Foresee before a long pass that rarely stages another change; after another change the
 // digest is computed again.
-func (v *View) Foresee(ctx context.Context) {
+func Foresee(ctx context.Context, v *View) {
 	if v.draft != nil && v.built == nil && v.compact == nil && v.scrubs == nil && v.plan.planned > 0 {
 		v.draft.Foresee(ctx, v.plan.changes(), v.grants)
 	}

@@ -86,7 +86,7 @@ func (s *storage) plan(ctx context.Context, last bool) error {
 		}
 	}
 	if last {
-		s.Foresee(ctx)
+		transform.Foresee(ctx, s.View)
 	}
 	return s.sweep(ctx)
 }
