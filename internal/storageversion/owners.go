@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
@@ -17,12 +16,11 @@ import (
 // versionsGone knows the versions at which the garbage collector finds no objects.
 type versionsGone struct {
 	kinds   map[gvr.GroupKind]*kind
-	groups  sets.Set[string] // of kinds
-	unknown bool             // a definition is unreadable: its kind and versions are unknown
+	unknown bool // a definition is unreadable: its kind and versions are unknown
 }
 
 func goneVersions(kinds []*kind) *versionsGone {
-	g := &versionsGone{kinds: map[gvr.GroupKind]*kind{}, groups: sets.New[string]()}
+	g := &versionsGone{kinds: map[gvr.GroupKind]*kind{}}
 	for _, k := range kinds {
 		switch {
 		case !k.row.Chosen:
@@ -30,7 +28,6 @@ func goneVersions(kinds []*kind) *versionsGone {
 			g.unknown = true
 		default:
 			g.kinds[k.crd.GroupKind()] = k
-			g.groups.Insert(k.crd.GroupKind().Group)
 		}
 	}
 	return g
@@ -53,23 +50,6 @@ func (g *versionsGone) moved(apiVersion, name string) (to string, gone bool) {
 	return to, true
 }
 
-// fewGroups is the number of groups that are found faster in the text of a value than its owner
-// references are read.
-const fewGroups = 8
-
-// named reports whether protobuf, which has text without escapes, may name one of the groups.
-func (g *versionsGone) named(value []byte) bool {
-	if g.unknown || len(g.groups) > fewGroups {
-		return true
-	}
-	for group := range g.groups {
-		if bytes.Contains(value, []byte(group)) {
-			return true
-		}
-	}
-	return false
-}
-
 // concerns reports whether an owner reference of a value names a removed version, or is unreadable.
 func (g *versionsGone) concerns(e *transform.Entry) bool {
 	if len(g.kinds) == 0 && !g.unknown {
@@ -78,15 +58,8 @@ func (g *versionsGone) concerns(e *transform.Entry) bool {
 	if e.Undecryptable != nil {
 		return true
 	}
-	switch encoding.Detect(e.Value) {
-	case encoding.FormatJSON:
-		if !bytes.Contains(e.Value, []byte("ownerReferences")) {
-			return false
-		}
-	case encoding.FormatProtobuf:
-		if e.Check() == nil && !g.named(e.Value) {
-			return false
-		}
+	if encoding.Detect(e.Value) == encoding.FormatJSON && !bytes.Contains(e.Value, []byte("ownerReferences")) {
+		return false
 	}
 	var look encoding.Glance
 	if look.Glance(e.Value) {
