@@ -280,8 +280,8 @@ func (e *extraction) checkCluster(c *kcp.Cluster) {
 		case c.Hidden[p.Key]:
 			e.raise(p.Key, extractCodeOf(p), "it tells what the logical cluster needs: %s", p.Reason)
 		case workspaces[p.Key]:
-			e.raise(p.Key, extractCodeOf(p), "which logical cluster it leads to, and --with-children takes along, "+
-				"cannot be told: %s", p.Reason)
+			e.raise(p.Key, extractCodeOf(p), "its logical cluster, which --with-children extracts too, "+
+				"is unknown: %s", p.Reason)
 		default:
 			e.note(p.Key, extractCodeOf(p), "it is taken as it is stored: %s", p.Reason)
 		}

@@ -38,7 +38,7 @@ func TestExtractUnreadable(t *testing.T) {
 		found := r.refused(code)
 		require.Equal(t, []string{code}, r.codes())
 		require.Equal(t, workspace, found[0].Key)
-		require.Contains(t, found[0].Reason, "which logical cluster it leads to")
+		require.Contains(t, found[0].Reason, "its logical cluster")
 		extract(t, in, itself).written()
 
 		in = root(t, replace(home(other), value))
