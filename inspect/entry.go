@@ -196,8 +196,8 @@ func checkDecoded(key keys.Key, v encoding.Value) error {
 	return native.Check(v)
 }
 
-// checkKind compares the kind of a value with the resource of its key: for a built-in resource the
-// kind, for a custom resource the group. A resource unknown to this build has no built-in kind.
+// checkKind compares the kind of a value with its key. For a built-in resource the kind must match,
+// for a custom resource only the group. Other resources must not have a built-in kind.
 func checkKind(key keys.Key, is gvr.GroupVersionKind) error {
 	gr := key.Resource
 	want, builtin := builtinKinds()[gr]

@@ -176,8 +176,8 @@ type Key struct {
 type Layout interface {
 	// Parse returns the parts of a key. An error wraps ErrUnknownKey and quotes the key.
 	Parse(key []byte) (Key, error)
-	// Format is the inverse of Parse, byte for byte. The result has the prefix of the layout, so a
-	// Key of another layout moves to this one.
+	// Format is the inverse of Parse, byte for byte. The result has the prefix of this layout, even
+	// for a Key parsed by another layout.
 	Format(key Key) []byte
 	// Dirs returns the common beginnings of all keys of a resource, each with a trailing slash. A
 	// key with one of these beginnings may still belong to another resource.

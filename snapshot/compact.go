@@ -86,7 +86,7 @@ func replacedBy(
 	return replaced, a.Revision, err
 }
 
-// none is not an ordinal.
+// none stands for a missing ordinal: a change that creates a key supersedes no record.
 const none = math.MaxUint32
 
 // loadPast prepares c for records above the compact revision.

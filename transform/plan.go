@@ -192,8 +192,7 @@ func (p *plan) all() iter.Seq[*staged] {
 	}
 }
 
-// creating yields the planned writes of all, with their keys, that create keys with the given
-// prefix.
+// creating yields, in order, the planned writes that create keys with the given prefix.
 func (p *plan) creating(prefix []byte) iter.Seq2[*staged, error] {
 	return func(yield func(*staged, error) bool) {
 		for c := 0; c < len(p.chunks); c++ {

@@ -69,8 +69,8 @@ func restoreCommands(out string, members []snapshot.Member, bump int64) (command
 	return commands, left
 }
 
-// restorable reports whether etcdutl takes the member's name and URLs from a printable command
-// line. --initial-cluster is NAME=URL,NAME=URL.
+// restorable reports whether the flags of etcdutl can express the member's name and URLs:
+// --initial-cluster has the form NAME=URL,NAME=URL, and the command must be printable.
 func restorable(m snapshot.Member) bool {
 	return m.Name != "" && !strings.HasPrefix(m.Name, "-") && !strings.ContainsAny(m.Name, ",=") &&
 		isPrintable(m.Name) &&

@@ -116,8 +116,8 @@ type Flag struct {
 	Category string   // heading in the help; "" for none
 	Usage    string   // one line; the word in `backquotes` stands for the value
 	Choices  []string // values that the flag takes; nil for any
-	// Bare is the value of a flag with Choices if no value is attached with "=", as in kubectl: the
-	// next word is an argument. "" for a flag that takes the next word as its value.
+	// Bare is the value of a flag with Choices without an attached "=VALUE", as in kubectl; the
+	// next word is then an argument. If Bare is "", the flag takes the next word as its value.
 	Bare string
 	// Default is the value without the flag, and sets the type: string, bool, time.Duration, or
 	// []string for a repeatable flag. nil stands for "".

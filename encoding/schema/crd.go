@@ -186,8 +186,8 @@ func (c codec) decode(data []byte) (*apiextensions.CustomResourceDefinition, []s
 	return internal, stored, nil
 }
 
-// checkValue accepts JSON of limited depth, and CBOR, whose decoder has its own limit. The decoder
-// would also accept YAML and protobuf.
+// checkValue accepts JSON of limited depth, and CBOR, whose decoder has its own limit. Without this
+// check, codec.decoder would also accept YAML and protobuf.
 func checkValue(data []byte) error {
 	switch format := encoding.Detect(data); format {
 	case encoding.FormatJSON:

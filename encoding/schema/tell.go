@@ -161,7 +161,8 @@ func isPlainName[T string | []byte](name T, most int, dots bool) bool {
 
 func isEdge(b byte) bool { return b >= 'a' && b <= 'z' || b >= '0' && b <= '9' }
 
-// maxManagers limits the versions in managedFields.
+// maxManagers is the maximum number of different versions in the managedFields of a value; values
+// with more versions must be decoded.
 const maxManagers = 4
 
 // versionSet is a small set of versions in the order of their addition.

@@ -165,7 +165,8 @@ func (v *Version) validateTypeMeta(obj map[string]any) (errs field.ErrorList) {
 	return errs
 }
 
-// blocksRules is hasBlockingErr of the API server's custom resource strategy.
+// blocksRules reports whether an error prevents the CEL rules from running, like hasBlockingErr of
+// the API server's custom resource strategy.
 func blocksRules(err *field.Error) bool {
 	return slices.Contains([]field.ErrorType{
 		field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,

@@ -45,7 +45,7 @@ func (w *walker) passes(value []byte, v *Version) bool {
 	return ok
 }
 
-// note combines the verdict about one value with the verdicts so far.
+// note clears w.typed and w.valid if one value is not typed or not valid.
 func (w *walker) note(typed, valid bool) {
 	w.typed = w.typed && typed
 	w.valid = w.valid && typed && valid
@@ -68,7 +68,7 @@ func (s *shape) mode(around pruneMode) pruneMode {
 	return around
 }
 
-// object consumes an object of shape of; root marks the resource itself. object follows
+// object consumes an object with the shape in of; root marks the resource itself. object follows
 // pruning.Prune, objectmeta.Coerce, PruneNonNullableNullsWithoutDefaults and defaulter.fill.
 func (w *walker) object(of *shape, mode pruneMode, root bool) bool {
 	mode = of.mode(mode)
@@ -102,7 +102,7 @@ func (w *walker) object(of *shape, mode pruneMode, root bool) bool {
 	return ok && (!root || identity == 3)
 }
 
-// field consumes a field of an object of shape of.
+// field consumes a field of an object with the shape in of.
 func (w *walker) field(name []byte, of *shape, mode pruneMode, root bool) bool {
 	child, declared := of.properties[string(name)]
 	if !declared {

@@ -132,8 +132,8 @@ var errGeneration = errors.New("not a number that can be raised by one")
 // editContainers changes the containers of a workload, like an API server's update:
 // metadata.generation rises by one. A DaemonSet's template generation rises too; otherwise a
 // DaemonSet controller does not roll the pods (k8s.io/kubernetes pkg/controller/daemon/util,
-// IsPodUpdated). changed lists the changed containers, init containers first; if it is empty, out
-// is value.
+// IsPodUpdated). changed lists the changed containers, init containers first. If no container
+// changed, out is value.
 func editContainers(value []byte, edit func(container map[string]any) bool) (out []byte, changed []string, err error) {
 	found, err := encoding.Get(value, podSpec()...)
 	if err != nil {

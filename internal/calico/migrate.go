@@ -213,8 +213,8 @@ func (m *run) migrateRecord(d *draft) error {
 	return nil
 }
 
-// checkLosses refuses a record that would lose fields visible to v1 clients or set by the
-// migration. A field unknown to the v1 CRD too is dropped and reported.
+// checkLosses refuses a record if the v3 CRD drops a field that the v1 CRD knows or the migration
+// sets. Other dropped fields are only reported.
 func (m *run) checkLosses(id *identity, dropped []string) error {
 	if len(dropped) == 0 {
 		return nil

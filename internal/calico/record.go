@@ -74,7 +74,7 @@ func (id *identity) decode(value []byte) (*record, error) {
 	return readRecord(id.kind, keys.Key{Resource: id.kind.v1(), Namespace: id.namespace(), Name: id.stored()}, value)
 }
 
-// identify completes the identity of a v1 record.
+// identify reads the v3 name, the UID and the state of deletion of a v1 record.
 func (s *scanned) identify() error {
 	if uid, m, spec, sure := s.glance(); sure {
 		return s.setIdentity(uid, m, spec)

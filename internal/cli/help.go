@@ -24,7 +24,7 @@ func runApp(ctx context.Context, app *cli.App, args []string) error {
 	return app.RunContext(ctx, args)
 }
 
-// asksHelp also accepts a value that looks like the flag.
+// asksHelp reports whether a word looks like the help flag, even if the word is a value.
 func asksHelp(word string) bool {
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	return slices.Contains(cli.HelpFlag.Names(), name)

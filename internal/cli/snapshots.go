@@ -139,7 +139,8 @@ type unusable struct{ error }
 
 func (u unusable) Unwrap() error { return u.error }
 
-// Hint returns the hint of the wrapped error, or else how to find another file.
+// Hint returns the hint of the wrapped error, or by default the advice to use the API servers'
+// encryption configuration.
 func (u unusable) Hint() string {
 	return cmp.Or(hintFor(u.error), "give the file of the API servers' --encryption-provider-config; its KMS plugins "+
 		"must run on this machine")

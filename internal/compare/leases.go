@@ -69,7 +69,7 @@ func (c *comparison) leaseChange(old, new *snapshot.Record) Change {
 	}
 }
 
-// describeLease returns a lease and its time to live, nil for none.
+// describeLease returns the ID of a lease and its time to live; nil if id is 0.
 func (s side) describeLease(id int64) any {
 	if id == 0 {
 		return nil

@@ -50,16 +50,16 @@ type doctor struct {
 	index
 }
 
-// check is one check with its reported codes. A check without run is part of the pass over all
-// records.
+// check is one check with its reported codes. If run is nil, the pass over all records includes the
+// check.
 type check struct {
 	run   func(*doctor) error
 	codes []*finding.Code
 	keeps []string // types whose objects run finds in d.kept
 }
 
-// keeping returns the check of the objects of types such as "nodes". Of Secrets it gets those with
-// the name of a ServiceAccount, of namespaces the terminating ones: see keep.
+// keeping returns c for a check that reads objects of types such as "nodes" from d.kept. d.kept has
+// only Secrets of ServiceAccounts and only terminating namespaces: see keep.
 func (c check) keeping(types ...string) check {
 	c.keeps = types
 	return c

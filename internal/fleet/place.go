@@ -23,7 +23,7 @@ import (
 // files reads and writes local files or, with a store, objects in buckets.
 type files struct{ *s3.Store }
 
-// filesAt returns the access to a path.
+// filesAt returns files for a path: with a store if the path is in a bucket.
 func filesAt(path string) (files, error) {
 	if !s3.Is(path) {
 		return files{}, nil

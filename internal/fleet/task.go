@@ -29,16 +29,16 @@ const (
 var (
 	// ErrWords is the error for a command that does not fit a fleet.
 	ErrWords = errors.New("the command does not fit a fleet")
-	// ErrChanged is the error for a snapshot that differs from the list.
+	// ErrChanged is the error for a snapshot that differs from its entry in the list.
 	ErrChanged = finding.WithLasting(errors.New("is not the file of the list any more"),
 		"make a new list under another --name: results of what the snapshot was before do not count for it")
-	// ErrOtherInput is the error for a report about another file.
+	// ErrOtherInput is the error for a report about a file other than the task's snapshot.
 	ErrOtherInput = finding.WithLasting(errors.New("its report is about another file"),
 		"move the report and its output away, or make a list under another --name")
 	// ErrLost is the error for a report with a missing output.
 	ErrLost = finding.WithLasting(errors.New("the output of its report is lost"),
 		"remove the report and the rest of the output, and run the index again")
-	// ErrDryRun is the error for a dry-run report in place of a run.
+	// ErrDryRun is the error for the report of a dry run if the task is no dry run.
 	ErrDryRun = finding.WithLasting(errors.New("its report is from a dry run"),
 		"make a list under another --name, or remove the report")
 )
@@ -122,9 +122,9 @@ func cutFlag(word string) (name, value string, assigned bool) {
 	return strings.Cut(strings.TrimPrefix(name, "-"), "=")
 }
 
-// Done reports whether the last result exists. outcome is the outcome of a report, "" for another
-// file. A report about another snapshot or with a lost output is an error; another file is an error
-// if the snapshot differs from the list.
+// Done reports whether the last result exists. If the last result is a report, outcome is its
+// outcome; a report about another snapshot or with a lost output is an error. For other results,
+// outcome is "", and a snapshot that differs from the list is an error.
 func (t *Task) Done(ctx context.Context) (done bool, outcome transform.Outcome, err error) {
 	if _, err := t.files.stat(ctx, t.Last); errors.Is(err, fs.ErrNotExist) {
 		return false, "", nil

@@ -320,7 +320,8 @@ func readExport(key keys.Key, into *[]Export) reading {
 	}}
 }
 
-// readWorkspace reads the Workspace at an index of c.Workspaces: the slice may have moved by then.
+// readWorkspace reads the Workspace at an index of c.Workspaces. A pointer to the element would not
+// do: the slice may be reallocated before the read.
 func (c *Cluster) readWorkspace(i int) reading {
 	return reading{kind: "Workspace", take: func(o *object) {
 		w := &c.Workspaces[i]

@@ -35,8 +35,8 @@ var (
 	CodeNotInFile      = finding.Lookup("not-in-file")
 )
 
-// Wording returns the noun for objects with a tie, and a format for the counted noun and the
-// subject of the tie.
+// Wording returns the noun for objects tied to the old machines, and a format for the counted noun
+// and the subject of the tie.
 func Wording(code *finding.Code) (thing, format string) {
 	switch code {
 	case CodeNodeRecords:
@@ -67,7 +67,7 @@ func Wording(code *finding.Code) (thing, format string) {
 	return "object", "%s of %s whose caBundle is the CA of the cluster" // CodeClusterCA
 }
 
-// Worded formats the number of objects with a tie.
+// Worded returns the text about n objects tied to the old machines, such as "2 Services with ...".
 func Worded(code *finding.Code, n int, subject string) string {
 	thing, format := Wording(code)
 	return fmt.Sprintf(format, phrase.Count(n, thing), subject)

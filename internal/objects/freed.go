@@ -46,12 +46,12 @@ func NewFreed(v *transform.View) *Freed {
 type (
 	// holding is an object in deletion that another object may block.
 	holding struct{ prefix, resource, namespace, name string }
-	// held describes the end of the blocking object, and the previous state.
+	// held describes the events that may end the blocking.
 	held struct {
-		how    string           // the end of the Pod
-		before *transform.Entry // the changed object itself, before the change
-		scaled string           // a StatefulSet that deletes the claim
-		moved  string           // the claim of a volume, which now names another volume
+		how    string           // the end of the Pod that used the claim, such as "is deleted"
+		before *transform.Entry // the claim or volume before its own change
+		scaled string           // the StatefulSet that deletes the claim
+		moved  string           // the claim that named the volume and now names another volume
 	}
 )
 

@@ -303,7 +303,8 @@ func annotated(name, value string) []field {
 	return []field{{path: []string{"metadata", "annotations", name}, value: value}}
 }
 
-// noSwitch lists kinds whose controllers act outside and cannot be switched off in the object.
+// noSwitch lists kinds whose controllers act outside the cluster and cannot be switched off in the
+// object.
 func noSwitch() []row {
 	return []row{
 		{who: "cert-manager", types: []string{"issuers.cert-manager.io", "clusterissuers.cert-manager.io"},
@@ -333,8 +334,8 @@ func noSwitch() []row {
 	}
 }
 
-// actors lists parts of image names of programs that act outside. A workload with such an image is
-// scaled to zero unless --keep-running names the workload with its namespace.
+// actors lists parts of image names of programs that act outside the cluster. A workload with such
+// an image is scaled to zero unless --keep-running names the workload with its namespace.
 func actors() []string {
 	return []string{
 		"external-dns", "cert-manager", "cluster-autoscaler", "karpenter", "cloud-controller-manager",

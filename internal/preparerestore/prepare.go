@@ -168,7 +168,7 @@ func expected(meta encoding.Meta) bool {
 		slices.Equal(meta.Finalizers, []string{"batch.kubernetes.io/job-tracking"})
 }
 
-// put stages an object with other content.
+// put stages new content for an object, and counts the change.
 func (r *run) put(o *inspect.Object, content map[string]any) (staged bool, err error) {
 	staged, err = r.view.PutObject(r.ctx, o, content)
 	if staged && err == nil {

@@ -58,8 +58,8 @@ func redactBeside(w walker, v map[string]any) (changed bool) {
 	return changed
 }
 
-// isPublic reports whether a field has names of secrets without values: a schema, or the encrypted
-// data of a SealedSecret.
+// isPublic reports whether a field has names such as "password" without secret values: a schema, or
+// the encrypted data of a SealedSecret.
 func isPublic(field string) bool { return field == "openAPIV3Schema" || field == "encryptedData" }
 
 // isDefinition reports whether the spec of an object is a schema.

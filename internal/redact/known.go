@@ -164,7 +164,7 @@ func (w walker) redactedKnown(value any, k searcher) any {
 
 var fieldName = pattern.New(`^(?:f:)?[A-Za-z]*$`)
 
-// holdsKnown reports whether a text contains a secret, plain or packed.
+// holdsKnown reports whether a text contains a secret of k, plain, quoted, encoded or packed.
 func (w walker) holdsKnown(text string, k searcher) bool {
 	of := w.inner()
 	of.find = func(plain string) bool {

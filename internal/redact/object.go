@@ -23,7 +23,8 @@ func (w walker) redactObject(key []byte, obj map[string]any, shared *Shared) (ch
 	return len(own)+len(shared.index) > 0 && w.redactKnown(obj, both{own, shared}) || changed
 }
 
-// redactOwn redacts secrets found by name, shape or kind.
+// redactOwn redacts the secrets of an object itself, found by name, shape or kind; secrets of other
+// objects stay.
 func (w walker) redactOwn(key []byte, obj map[string]any) (changed bool) {
 	if keys.HoldsCredentials(key) {
 		changed = w.redactCredentials(obj)

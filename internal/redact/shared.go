@@ -99,8 +99,8 @@ func SecretsIn(key []byte, content map[string]any, most int) (secrets []Secret) 
 	return secrets
 }
 
-// Add adds a secret. Possible words, hosts, times and certificates are not searched; in an entry
-// without the name of a secret, names, addresses and sentences are not searched either.
+// Add adds a secret to search in all objects, except possible words, hosts, times and certificates,
+// and, if found.Named is false, names, addresses and sentences.
 func (s *Shared) Add(found Secret) {
 	secret := found.Text
 	if _, has := s.values[secret]; has || secret == "" {
@@ -130,7 +130,8 @@ func isCertificate(text string) bool {
 // Has reports whether a text was added. It must be called before Settle.
 func (s *Shared) Has(text []byte) bool { return len(text) >= knownBegin && s.values[string(text)] }
 
-// Settle ends adding. Names of objects are not searched.
+// Settle builds the index of the added secrets, except those equal to names of objects. Add must
+// not be called afterwards.
 func (s *Shared) Settle(names map[string]bool) {
 	for _, secret := range slices.Sorted(maps.Keys(s.values)) {
 		if names[secret] || !s.place(secret) {
@@ -140,7 +141,8 @@ func (s *Shared) Settle(names map[string]bool) {
 	s.values = nil
 }
 
-// place adds a secret to the index at its rarest bytes: tokens and keys begin and end alike.
+// place adds a secret to the index under its rarest bytes: many tokens and keys have the same
+// beginning and end.
 func (s *Shared) place(secret string) bool {
 	const places = 8
 	last := len(secret) - knownBegin

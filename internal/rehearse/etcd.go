@@ -29,14 +29,15 @@ func (r *rehearsal) space() int64 {
 	return need
 }
 
-// copied reports whether etcdutl needs a copy: it reads no compressed file and no standard input.
+// copied reports whether etcdutl needs an expanded copy of the snapshot: etcdutl reads neither
+// compressed files nor standard input.
 func (r *rehearsal) copied() bool {
 	s := r.reader.Snapshot()
 	return s.Compression() != "" || s.Path() == "-"
 }
 
-// verify checks the file itself: the restored copy runs without auth, and records of auth may be
-// damaged.
+// verify checks the snapshot file. The restored etcd runs with auth disabled, so only this check
+// finds damaged users and roles.
 func (r *rehearsal) verify(ctx context.Context) (string, error) {
 	found := 0
 	for err := range snapshot.Verify(ctx, r.reader.Snapshot()) {

@@ -72,14 +72,14 @@ func compareFailures(a, b refused) int {
 		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Reason, b.Reason))
 }
 
-// failures keeps the first failures of each code, by compareFailures, and counts all.
+// failures counts all failures, and keeps the first of each code in the order of compareFailures.
 type failures struct {
 	sync.Mutex
 	kept   map[*finding.Code][]refused
 	counts map[*finding.Code]int
 }
 
-// add keeps a failure. Twice the needed number is collected before sorting and truncating.
+// add counts and keeps a failure. A list is truncated at twice its final length, to sort seldom.
 func (f *failures) add(failure refused) {
 	f.Lock()
 	defer f.Unlock()
@@ -125,8 +125,8 @@ func (r *runner) aboutObject(k *kind, refusal *apierrors.StatusError) bool {
 		!strings.Contains(message, "conversion webhook for ") || !strings.Contains(message, r.StandIn)
 }
 
-// reason returns the API server's message on one line, always equal, and without quoted values. Of
-// a message that an expression of the definition may have made, only the sort of error is kept.
+// reason returns the API server's message on one line, in a fixed order and without quoted values.
+// If expressive, a CEL messageExpression may have added values: only the type of error is kept.
 func reason(refusal *apierrors.StatusError, expressive bool) string {
 	details := refusal.ErrStatus.Details
 	if apierrors.IsInvalid(refusal) && details != nil && len(details.Causes) > 0 {

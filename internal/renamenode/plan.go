@@ -323,7 +323,7 @@ func (n *names) mentions(before, after map[string]any) (fields []string) {
 	return fields
 }
 
-// below returns the path of a field.
+// below returns the path of a field by its name and the path of its object; "" is the root.
 func below(path, name string) string {
 	if path == "" {
 		return name

@@ -232,13 +232,13 @@ const systemNames = `
 	kube-system-service-accounts system-leader-election system-node-high system-nodes workload-leader-election
 	cluster root openshift openshift-infra openshift-node openshift-config openshift-config-managed`
 
-// isSystem reports whether a server or controller created the object of that name.
+// isSystem reports whether name is the name of an object created by a server or controller.
 func isSystem(name string) bool {
 	return strings.HasPrefix(name, "system:") || strings.HasPrefix(name, "kubeadm:") ||
 		slices.Contains(strings.Fields(systemNames), name)
 }
 
-// stayingWords lists words of generated names.
+// stayingWords lists words of generated names; sanitize does not replace these words.
 const stayingWords = " kube node apiserver controller manager scheduler etcd proxy system default token bootstrap sh " +
 	"helm release pvc csi "
 

@@ -195,7 +195,7 @@ func (s *sanitizer) replaceIn(r *record, content map[string]any) (changed bool) 
 	return s.secrets.Replace(content, s.counting(r)) || changed
 }
 
-// counting returns a replace function that counts the values of r.
+// counting returns a replace function that counts the replaced values in r.values.
 func (s *sanitizer) counting(r *record) redact.Replace {
 	m := masker{s.key, redact.NewUnpacker(), s.secrets}
 	return func(part redact.Part, value any) any {

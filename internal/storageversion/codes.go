@@ -18,7 +18,8 @@ func codes() []*finding.Code {
 	}
 }
 
-// Errors. A record, or a CustomResourceDefinition with all its records, stays unchanged.
+// Codes of errors. An affected record stays unchanged, and so do all records of an affected
+// CustomResourceDefinition.
 var (
 	codeUnknownKey       = finding.Lookup("unknown-key")
 	codeUnknownKind      = finding.Lookup("foreign-kind")
@@ -30,7 +31,7 @@ var (
 	codeStorageMigrating = finding.Lookup("storage-migrating")
 )
 
-// Warnings.
+// Codes of warnings.
 var (
 	codeNotChosen       = finding.Lookup("not-chosen")
 	codeNothingThere    = finding.Lookup("nothing-to-migrate")

@@ -280,7 +280,8 @@ func (c *carrier) compare(
 	return nil
 }
 
-// checkSums compares the other live records with the input, and the counts with the plan.
+// checkSums compares the live records outside the move with the input by their digest, and the
+// numbers of moved records with the plan.
 func (c *carrier) checkSums(
 	ctx context.Context, in *snapshot.Snapshot, came map[string]*archive.Digest, rest archive.Sum,
 ) error {

@@ -62,7 +62,7 @@ func (t *target) problems() (all []finding.Finding) {
 	return all
 }
 
-// targetKey returns the key of a target's LogicalCluster; "" for none.
+// targetKey returns the key of a target's LogicalCluster; "" if the shard does not have it.
 func (c objections) targetKey(t *target) string {
 	has := func(r kcp.Resource) bool {
 		return r.Custom && r.Resource == kcp.TypeName(kcp.LogicalClusterType)

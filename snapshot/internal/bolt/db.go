@@ -22,7 +22,7 @@ type DB struct {
 	FreelistErr error  // the fault of the stored free list
 }
 
-// Bucket is a bucket of the root bucket.
+// Bucket is a top-level bucket, such as "key".
 type Bucket struct {
 	Name     string
 	Root     uint64   // page of the tree; 0 for an inline bucket
