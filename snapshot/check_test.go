@@ -32,9 +32,9 @@ func TestVerifiedBeforePublished(t *testing.T) {
 		tamper func(m *image)
 		text   string
 	}{
-		{"a new value", func(m *image) { v := m.value(last(m), 0); v[len(v)-1] ^= 1 }, "entry 0 is not what"},
-		{"a new revision", func(m *image) { m.key(last(m), 2)[16]++ }, "entry 2 is not what"},
-		{"a new record's kind", func(m *image) { put32(m.element(last(m), 1), 1) }, "entry 1 is not what"},
+		{"a new value", func(m *image) { v := m.value(last(m), 0); v[len(v)-1] ^= 1 }, "entry 0 differs"},
+		{"a new revision", func(m *image) { m.key(last(m), 2)[16]++ }, "entry 2 differs"},
+		{"a new record's kind", func(m *image) { put32(m.element(last(m), 1), 1) }, "entry 1 differs"},
 		{"a record fewer", func(m *image) { put16(m.page(last(m))[10:], 2) }, "only 2 of the entries"},
 		{"no new leaf", func(m *image) { put16(m.page(m.branch)[10:], uint16(len(m.leaves)-1)) },
 			"only 0 of the entries"},
@@ -140,12 +140,12 @@ func TestVerifiedNew(t *testing.T) {
 	}{
 		"a value": {func(m *image) { v := m.value(m.leaves[2], 0); v[len(v)-1] ^= 1 }, `bucket "key": entry`},
 		"a revision": {func(m *image) { m.key(last, bolt.Page(m.page(last)).Count()-1)[7]++ },
-			"entry 2999 is not what"},
+			"entry 2999 differs"},
 		"a record fewer": {func(m *image) { put16(m.page(last)[10:], le.Uint16(m.page(last)[10:])-1) },
 			"only 2999 of the entries"},
 		"another bucket": {func(m *image) { m.inMeta("term")[7]++ }, `bucket "meta": entry`},
 		"a sequence": {func(m *image) { m.value(m.meta.Root, m.bucket("lease"))[8]++ },
-			`bucket "lease" is not what`},
+			`bucket "lease" differs`},
 		"a bucket's name": {func(m *image) { m.key(m.meta.Root, m.bucket("alarm"))[0] = 'A' },
 			"differs from the planned one"},
 		"a bucket fewer": {func(m *image) { put16(m.page(m.meta.Root)[10:], le.Uint16(m.page(m.meta.Root)[10:])-1) },
