@@ -155,7 +155,8 @@ func TestChildWithoutWorkspace(t *testing.T) {
 	const says = `"` + child + `" stays, and says that it belongs to "child" in "` + consumer + `", which is not there`
 	in := root(t, lost)
 	require.Equal(t, says, purge(t, in, move.Purge{Name: consumer}, led).written().reasons("children-stay"))
-	require.Equal(t, says+"; --with-children extracts it too", extract(t, in, itself).written().reasons("children-stay"))
+	reasons := extract(t, in, itself).written().reasons("children-stay")
+	require.Equal(t, says+"; --with-children extracts it too", reasons)
 }
 
 // TestNoHome checks that without living logical clusters of tenants, their keys are not treated as
