@@ -32,7 +32,8 @@ the problems by code and the error. Without a report the outcome is "missing"; a
 Exit status: 0 all are written, unchanged or planned; 1 some are not; 2 usage; 5 could not read the list; 130
 interrupted.`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "result", Value: ".json", Usage: "look for results with names that end with `ENDING`"},
+			&cli.StringFlag{Name: "result", Value: ".json",
+				Usage: "look for results with names that end with `ENDING`"},
 			listFormats(), quietFlag(),
 		},
 		Action: checking(runFleetSummary),

@@ -38,8 +38,9 @@ Exit status: 0 shown, 1 not found, unreadable or damaged, 2 usage, or no snapsho
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"},
 				Usage: "look in `NAMESPACE`; required if several namespaces have an object of this name"},
 			allNamespacesFlag(),
-			&cli.StringFlag{Name: "cluster", Usage: "look in logical cluster `NAME` of kcp; required if several have an " +
-				"object of this name"},
+			&cli.StringFlag{Name: "cluster",
+				Usage: "look in logical cluster `NAME` of kcp; required if several have an " +
+					"object of this name"},
 			&cli.StringFlag{Name: "at", Usage: "show only the record that was current at `REVISION` or at a time: " +
 				timeForms},
 			&cli.BoolFlag{Name: "all", Usage: "also show noise: managedFields, renewals, heartbeats"},

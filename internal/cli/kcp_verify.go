@@ -43,8 +43,9 @@ the revision, or --origin, shows whether the archive has their last state.` + mo
 Exit status: 0 sound, 1 findings, 2 usage, 5 could not check, or not all of it, 130 interrupted. "etcdshift explain
 CODE" explains a finding.`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "origin", Usage: "compare with `FILE`, the input of extract and purge, and list each " +
-				"different record"},
+			&cli.StringFlag{Name: "origin",
+				Usage: "compare with `FILE`, the input of extract and purge, and list each " +
+					"different record"},
 			&cli.StringFlag{Name: "destination", Usage: "compare every earlier record with `FILE`, the input of " +
 				"import"},
 			&cli.StringSliceFlag{Name: "cache", Usage: "check the copies in `FILE`, the cache server's snapshot to " +

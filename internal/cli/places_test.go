@@ -83,8 +83,8 @@ func opensSnapshot(c *cli.Command) bool {
 		slices.Contains(strings.Fields(c.ArgsUsage), "IN")
 }
 
-// lacking reports each visible command that has no line and is no exception: want says what to do,
-// with %s for the command. Exceptions, each with its reason, have no line.
+// lacking fails the test for each visible command without a line that needs one and is no
+// exception. Exceptions have a reason each. want is the message, with %s for the command.
 func lacking(
 	t *testing.T, want string, lines []string, exceptions map[string]string, needs func(*cli.Command) bool,
 ) {

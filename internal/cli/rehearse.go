@@ -72,7 +72,8 @@ Exit status: 0 nothing fails, 1 something fails, 2 usage, 5 could not rehearse, 
 			&cli.BoolFlag{Name: "hold", Usage: "keep the servers running for kubectl until Ctrl-C; requires " +
 				"--kubeconfig"},
 			&cli.StringFlag{Name: "kubeconfig", Usage: "with --hold, write a kubeconfig to the new file `FILE`"},
-			&cli.StringFlag{Name: "dir", Usage: "create the temporary folder in `DIR` (default: the folder of the system)"},
+			&cli.StringFlag{Name: "dir",
+				Usage: "create the temporary folder in `DIR` (default: the folder of the system)"},
 			outputFlag("text", "json", "junit")),
 		Action: checking(runRehearse),
 	}

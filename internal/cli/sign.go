@@ -41,8 +41,9 @@ Exit status: 0 written, 1 failed, 2 usage, 130 interrupted. With any status exce
 message says that only printing failed.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "key", Usage: "sign with the secret key in `FILE`"},
-			&cli.StringFlag{Name: "signature", Usage: "write the signature to `FILE` (default: the name of the argument " +
-				"plus .minisig)"},
+			&cli.StringFlag{Name: "signature",
+				Usage: "write the signature to `FILE` (default: the name of the argument " +
+					"plus .minisig)"},
 			&cli.StringFlag{Name: "comment", Usage: "sign the line `TEXT` too, instead of name and time"},
 			&cli.StringFlag{Name: "time", Usage: "sign `TIME` (RFC 3339) instead of the time of the last change"},
 			&cli.StringFlag{Name: "passphrase-file", Usage: "read the passphrase of the secret key from `FILE`"},

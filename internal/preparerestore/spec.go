@@ -63,7 +63,8 @@ func flags() []transform.Flag {
 		{Name: string(isolated), Category: isolateCategory, Default: false,
 			Usage: "prevent the restored cluster from changing anything outside"},
 		{Name: "keep-running", Category: isolateCategory, Default: []string{},
-			Usage: "keep the Pods of a workload: `NAMESPACE/NAME`, or NAMESPACE for all its workloads; may be repeated"},
+			Usage: "keep the Pods of a workload: `NAMESPACE/NAME`, or NAMESPACE for all its workloads; " +
+				"may be repeated"},
 		{Name: "undo", Category: isolateCategory,
 			Usage: "undo the changes of an earlier run with the report `REPORT`, and change nothing else"},
 	}

@@ -2,6 +2,8 @@ package rooms
 
 import (
 	"fmt"
+	"go/scanner"
+	"go/token"
 	"io/fs"
 	"os"
 	"path"
@@ -47,17 +49,33 @@ var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 // checkWidth returns the Go lines that are too wide: comments have 100 columns, code 120. A tab
 // counts as four. Lines with a raw string or the output of an Example have no limit.
 func checkWidth(name, text string) (broken []string) {
-	literal := false
+	raw := rawLines(text)
 	for i, line := range strings.Split(text, "\n") {
 		width := len([]rune(strings.ReplaceAll(line, "\t", "    ")))
-		free := literal || strings.Contains(line, "`") || strings.Contains(line, "// Output: ")
-		literal = literal != (strings.Count(line, "`")%2 == 1)
+		free := raw[i+1] || strings.Contains(line, "// Output: ")
 		comment := strings.HasPrefix(strings.TrimSpace(line), "//")
 		if !free && (width > 120 || comment && width > 100) {
 			broken = append(broken, fmt.Sprintf("%s:%d: %d columns", name, i+1, width))
 		}
 	}
 	return broken
+}
+
+// rawLines returns the numbers of the lines with a part of a raw string. A quoted backtick, as in
+// the usage of a flag, begins none.
+func rawLines(text string) map[int]bool {
+	file := token.NewFileSet().AddFile("", -1, len(text))
+	var s scanner.Scanner
+	s.Init(file, []byte(text), nil, 0)
+	lines := map[int]bool{}
+	for pos, kind, literal := s.Scan(); kind != token.EOF; pos, kind, literal = s.Scan() {
+		if kind == token.STRING && literal[0] == '`' {
+			for n := range strings.Count(literal, "\n") + 1 {
+				lines[file.Line(pos)+n] = true
+			}
+		}
+	}
+	return lines
 }
 
 // Code, comments, tests, scripts and documents follow the glossary and the line width.
@@ -112,4 +130,5 @@ func TestCheckWidth(t *testing.T) {
 	require.Equal(t, []string{"a.go:1: 196 columns"}, checkWidth("a.go", wide+wide))
 	require.Empty(t, checkWidth("a.go", "x := `\n"+wide+wide+"`\n// x"))
 	require.Equal(t, []string{"a.go:3: 121 columns"}, checkWidth("a.go", "x := `\n`\n"+strings.Repeat("x", 121)))
+	require.Equal(t, []string{"a.go:1: 121 columns"}, checkWidth("a.go", `x := "`+"`"+strings.Repeat("x", 112)+"`"+`"`))
 }

@@ -23,8 +23,10 @@ var converterFlags = []transform.Flag{
 	{Name: "conversion-ca", Category: converterCategory,
 		Usage: "verify webhooks with the CA certificates in `FILE` (default: caBundle of the " +
 			"CustomResourceDefinition)"},
-	{Name: "conversion-client-cert", Category: converterCategory, Usage: "identify to webhooks with the certificate in `FILE`"},
-	{Name: "conversion-client-key", Category: converterCategory, Usage: "use the private key in `FILE` for --conversion-client-cert"},
+	{Name: "conversion-client-cert", Category: converterCategory,
+		Usage: "identify to webhooks with the certificate in `FILE`"},
+	{Name: "conversion-client-key", Category: converterCategory,
+		Usage: "use the private key in `FILE` for --conversion-client-cert"},
 	{Name: "conversion-timeout", Category: converterCategory, Default: 30 * time.Second,
 		Usage: "end a call after `TIME`"},
 }

@@ -60,8 +60,9 @@ var choiceFlags = []transform.Flag{
 }
 
 var rewriteFlags = []transform.Flag{
-	{Name: "to", Category: rewriteCategory, Usage: "make `VERSION` the storage version first, newer or older; requires " +
-		"--crd, --group or --selector"},
+	{Name: "to", Category: rewriteCategory,
+		Usage: "make `VERSION` the storage version first, newer or older; requires " +
+			"--crd, --group or --selector"},
 	{Name: "map", Category: rewriteCategory, Default: []string{},
 		Usage: "read objects of the removed version OLD as version NEW, `GROUP/OLD=NEW`; may be repeated"},
 	{Name: "mode", Category: rewriteCategory, Default: "settled", Choices: []string{"settled", "pure"},
