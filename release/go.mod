@@ -7,12 +7,14 @@ require (
 	github.com/google/go-containerregistry v0.22.1
 	github.com/google/licenseclassifier/v2 v2.0.0
 	github.com/google/uuid v1.6.0
-	github.com/goreleaser/nfpm/v2 v2.48.0
+	github.com/goreleaser/nfpm/v2 v2.45.2
 )
 
 require (
+	github.com/cavaliergopher/cpio v1.0.1 // indirect
+	github.com/google/rpmpack v0.7.1 // indirect
 	github.com/klauspost/cpuid/v2 v2.3.0 // indirect
-	go.digitalxero.dev/rpm v0.3.4 // indirect
+	github.com/klauspost/pgzip v1.2.6 // indirect
 )
 
 require (
