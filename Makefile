@@ -8,7 +8,7 @@ DEMO    := demo
 # have the same bytes everywhere.
 VCS     := $(if $(wildcard .git),$(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false),false)
 
-.PHONY: build man demo check test race mutants torture e2e k9s fuzz bench microbench lint vuln reproducible dist licences dist-test clean
+.PHONY: build man demo check test race mutants torture servers e2e k9s fuzz bench bench-live microbench lint vuln reproducible dist licences dist-test clean
 
 # With an empty cache some 1,500 packages are compiled: the count shows the progress.
 build:
@@ -53,14 +53,17 @@ torture: build
 	TORTURE='$(TORTURE)' TORTURE_WRITING='$(WRITING)' TORTURE_PROGRAM='$(CURDIR)/$(BIN)' \
 	  $(GO) test -count=1 -timeout 12h -v -run '^TestTorture' ./internal/cli
 
-# Tests the migration on a real kube-apiserver and a real garbage collector, and the page of a report in a real browser (chromium, or
-# the program in CHROMIUM): see e2e/e2e_test.go. With a cold cache it compiles Kubernetes (ten minutes of CPU time) and an S3 server
-# (two minutes), and takes six to ten minutes on two cores; later runs take two minutes, mostly waiting for servers.
-e2e: build
-	$(GO) vet -C e2e ./...
+# Real etcd and Kubernetes programs, into e2e/bin.
+servers:
 	$(GO) build -C e2e -ldflags '-s -w' -o bin/ tool
 	$(GO) build -C e2e/etcd -ldflags '-s -w' -o ../bin/etcd go.etcd.io/etcd/server/v3
 	$(GO) build -C e2e/etcd -ldflags '-s -w' -o ../bin/etcdutl go.etcd.io/etcd/etcdutl/v3
+
+# Tests the migration on a real kube-apiserver and a real garbage collector, and the page of a report in a real browser (chromium, or
+# the program in CHROMIUM): see e2e/e2e_test.go. With a cold cache it compiles Kubernetes (ten minutes of CPU time) and an S3 server
+# (two minutes), and takes six to ten minutes on two cores; later runs take two minutes, mostly waiting for servers.
+e2e: build servers
+	$(GO) vet -C e2e ./...
 	$(GO) build -C e2e/s3 -ldflags '-s -w' -o ../bin/ tool
 	$(GO) test -C e2e -count=1 -timeout 40m ./...
 	$(GO) test -count=1 ./internal/apiservers ./internal/rehearse
@@ -124,9 +127,16 @@ dist-test: build
 # Measures whole commands and comparable programs on generated snapshots: see docs/project/performance.md.
 SIZES ?= XS S
 ROWS  ?=
+export BENCH_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/etcdshift-bench
 bench: build
 	$(GO) build -C tools -o ../bin/ go.etcd.io/etcd/etcdutl/v3 go.etcd.io/bbolt/cmd/bbolt ./baseline
 	BENCH_SIZES='$(SIZES)' BENCH_ROWS='$(ROWS)' $(GO) test -count=1 -timeout 12h -v -run '^TestBench$$' ./internal/test/bench
+
+# Measures commands beside kubectl and storage version migrations on live servers with the same content: ten minutes, 8 GB of memory.
+LIVE ?= S
+bench-live: build servers
+	$(MAKE) bench SIZES='$(LIVE)' ROWS='^verify$$$$'
+	BENCH_LIVE="$$(ls -t "$(BENCH_DIR)"/*-$(LIVE)-stale5.db | head -1)" $(GO) test -C e2e -count=1 -timeout 2h -v -run '^TestLive$$' .
 
 microbench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

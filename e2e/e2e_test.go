@@ -7,7 +7,8 @@
 // builds bin/etcdshift, then into e2e/bin kube-apiserver, kube-controller-manager and kubectl of
 // the version in this folder's go.mod (its tool lines) and etcd and etcdutl of the version in the
 // main go.mod, and runs the tests. With these binaries, `go test` in this folder runs only the
-// tests; `-run`, `-v` and `-count=1` as usual. All servers use only the loopback device.
+// tests; `-run`, `-v` and `-count=1` as usual. All servers use only the loopback device. "make
+// bench-live" measures commands beside kubectl and migrations on these servers.
 //
 // The folder is a separate module so that etcdshift does not require k8s.io/kubernetes; no package
 // imports it. k8s.io/kubernetes needs a replace line for each module staged in its repository: for

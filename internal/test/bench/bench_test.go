@@ -58,7 +58,7 @@ func TestGenerate(t *testing.T) {
 		}
 	}
 	require.Equal(t, tiny+len(c.extra), live)
-	require.InDelta(t, 1.25*tiny, records, tiny/100)
+	require.InDelta(t, 1.25*tiny+float64(len(c.extra)), records, tiny/100)
 	require.InDelta(t, 0.25*tiny, custom, tiny/20)
 	require.InDelta(t, 0.05*tiny, stale, tiny/100)
 	served(t, etcdtest.Start(t, etcdtest.Restore(t, path)))

@@ -79,7 +79,7 @@ func rows() []row {
 		{name: "delete 100,000 Events", input: "events", sizes: []string{"S"},
 			args:  []string{"delete", "IN", "OUT", "events", "--all", "-A"},
 			peers: []peer{{peerRestore, 0}}, memory: 64, perKey: 30},
-		{name: "policy apply over all Pods", input: "tenants", sizes: small,
+		{name: "policy apply over all Pods", input: "stale0", sizes: small,
 			args:  []string{"policy", "apply", "IN", "OUT", "-f", "testdata/policy.yaml"},
 			peers: []peer{{peerRestore, 0}}, memory: 64, perKey: 30},
 		{name: "kcp list", input: "kcp", sizes: small, args: []string{"kcp", "list", "IN"},

@@ -21,9 +21,10 @@ import (
 
 func customKinds() []string { return []string{"Widget", "Route", "Backup"} }
 
-// definitions returns the CRDs and a Pod with a known name.
+// definitions returns the CRDs, the Namespaces of all objects, and a Pod with a known name.
 func definitions(t testing.TB) (out []pair) {
 	t.Helper()
+	out = tenants(t)
 	for _, kind := range customKinds() {
 		key := "/registry/apiextensions.k8s.io/customresourcedefinitions/" + plural(kind) + "." + group
 		out = append(out, pair{[]byte(key), definition(t, kind)})
@@ -50,8 +51,6 @@ func makeInput(t testing.TB, variant string, keys int, path string) {
 		c.extra = append(append(c.extra, recorded...), manyCalico(t, recorded, keys*3/2)...)
 	case "events": // half of the keys
 		c.extra = append(c.extra, moreEvents(t, keys/4)...)
-	case "tenants": // policies read the Namespaces of objects
-		c.extra = append(c.extra, tenants(t)...)
 	case "kcp":
 		copyTo(t, kcptest.Many(t, keys/100), path, 0)
 		return
