@@ -167,38 +167,4 @@ type dated struct {
 	newest time.Time
 }
 
-func (d *dated) read() {
-	content, err := native.Decode(d.value)
-	if err != nil {
-		content, err = native.Metadata(d.value)
-	}
-	if err == nil {
-		d.newest = newestOf(content, time.Time{})
-	}
-}
-
-// newestOf returns the newest of the times in value that were the current time when written.
-func newestOf(value any, newest time.Time) time.Time {
-	switch v := value.(type) {
-	case map[string]any:
-		for name, child := range v {
-			text, isText := child.(string)
-			if !isText {
-				newest = newestOf(child, newest)
-				continue
-			}
-			switch name {
-			case "creationTimestamp", "time", "renewTime", "acquireTime", "lastTimestamp", "eventTime",
-				"lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime", "lastProbeTime":
-				if t, err := time.Parse(time.RFC3339Nano, text); err == nil && t.After(newest) {
-					newest = t
-				}
-			}
-		}
-	case []any:
-		for _, child := range v {
-			newest = newestOf(child, newest)
-		}
-	}
-	return newest
-}
+func (d *dated) read() { d.newest = native.NewestTime(d.value) }

@@ -21,6 +21,7 @@ import (
 type Direct struct {
 	kinds   []schema.GroupVersionKind
 	message *message
+	spare   sync.Pool // of *[]byte, for reduced messages
 }
 
 // NewDirect returns a Direct for the type of obj. In structs listed in used, only the listed fields
@@ -35,7 +36,7 @@ func NewDirect(obj any, used map[reflect.Type][]string) *Direct {
 		return &Direct{}
 	}
 	p := plans{known: map[reflect.Type]*message{}, direct: true, used: used}
-	return &Direct{kinds, p.of(reflect.TypeOf(obj).Elem())}
+	return &Direct{kinds: kinds, message: p.of(reflect.TypeOf(obj).Elem())}
 }
 
 // Decode decodes a value into obj, which must be empty, and reports whether the result equals the
@@ -45,8 +46,14 @@ func (d *Direct) Decode(v encoding.Value, obj any) bool {
 	if !ok || v.Format != encoding.FormatProtobuf || !slices.Contains(d.kinds, v.GVK) {
 		return false
 	}
-	raw, sure := d.message.reduce(v.Raw, make([]byte, 0, len(v.Raw)/2))
-	return sure && into.Unmarshal(raw) == nil
+	buf, _ := d.spare.Get().(*[]byte)
+	if buf == nil {
+		buf = new([]byte)
+	}
+	defer d.spare.Put(buf) // Unmarshal copies
+	var sure bool
+	*buf, sure = d.message.reduce(v.Raw, (*buf)[:0])
+	return sure && into.Unmarshal(*buf) == nil
 }
 
 var convertible = sync.OnceValue(func() map[schema.GroupVersionKind]*message { return messagesOf(true) })

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -74,6 +75,12 @@ func DecodeParsed(v encoding.Value) (map[string]any, error) {
 func As[T any](v encoding.Value, err error) (out T, _ error) {
 	if err != nil {
 		return out, err
+	}
+	if scheme.Scheme.AllKnownTypes()[v.GVK] == reflect.TypeFor[T]() && Decodes(v) {
+		if obj, err := decodeProtobuf(v); err == nil { // in a tenth of the time
+			obj.GetObjectKind().SetGroupVersionKind(v.GVK)
+			return *any(obj).(*T), nil
+		}
 	}
 	content, err := DecodeParsed(v)
 	if err != nil {

@@ -25,9 +25,10 @@ func wellFormed(gvk schema.GroupVersionKind, raw []byte) bool {
 type message struct{ fields []wireField }
 
 type wireField struct {
-	kind   wireKind
-	unused bool     // see Direct
-	below  *message // of a nested message, or of the values of a map
+	kind    wireKind
+	unused  bool     // see Direct
+	current bool     // an instant at which the field was written: see NewestTime
+	below   *message // of a nested message, or of the values of a map
 }
 
 // wireKind is the encoding of a field. The zero value is for fields without a check.
@@ -187,6 +188,8 @@ func (p *plans) add(m *message, t reflect.Type, f reflect.StructField) {
 	if used, listed := p.used[t]; listed {
 		field.unused = !slices.Contains(used, f.Name)
 	}
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	field.current = isCurrent(name) && (field.kind == instant || field.kind == instantPointer)
 	m.fields[number] = field
 }
 
