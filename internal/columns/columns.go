@@ -96,7 +96,7 @@ func typed[T any, P interface {
 			return o, of(o)
 		},
 		stored: func() func(encoding.Value) (metav1.Object, []any) {
-			direct := native.NewDirect(P(new(T)), used())
+			direct := native.NewDirect(P(new(T)), used(reflect.TypeFor[T]()))
 			return func(v encoding.Value) (metav1.Object, []any) {
 				o := P(new(T))
 				if !direct.Decode(v, o) {
@@ -108,14 +108,22 @@ func typed[T any, P interface {
 	}
 }
 
-// used lists the fields of large structs used by columns.
-func used() map[reflect.Type][]string {
+// used lists the fields of large structs used by the columns of a type.
+func used(by reflect.Type) map[reflect.Type][]string {
+	meta := []string{"Name", "CreationTimestamp", "DeletionTimestamp"}
+	if by != reflect.TypeFor[corev1.Pod]() { // Pods are many
+		meta = append(meta, "Labels", "Annotations")
+	}
 	return map[reflect.Type][]string{
-		reflect.TypeFor[metav1.ObjectMeta](): {"Name", "CreationTimestamp", "DeletionTimestamp", "Labels",
-			"Annotations", "OwnerReferences"},
+		reflect.TypeFor[metav1.ObjectMeta](): meta,
 		reflect.TypeFor[corev1.PodSpec](): {"InitContainers", "Containers", "NodeSelector", "NodeName",
 			"ReadinessGates"},
 		reflect.TypeFor[corev1.Container](): {"Name", "Image", "RestartPolicy"},
+		reflect.TypeFor[corev1.PodStatus](): {"Phase", "Conditions", "Reason", "NominatedNodeName", "PodIP", "PodIPs",
+			"InitContainerStatuses", "ContainerStatuses"},
+		reflect.TypeFor[corev1.PodCondition](): {"Type", "Status", "Reason"},
+		reflect.TypeFor[corev1.ContainerStatus](): {"Name", "State", "LastTerminationState", "Ready", "RestartCount",
+			"Started"},
 	}
 }
 

@@ -66,6 +66,7 @@ type typeTable struct {
 	kind          *inspect.Type
 	shown         columns.Table
 	before, after []column // the type's own columns are between
+	hidden        []bool   // by column: only shown in wide tables
 	begun         bool
 }
 
@@ -114,6 +115,9 @@ func (p *printer) newTable(kind *inspect.Type) *typeTable {
 	}
 	before, after := stream.Mapped(t.before, define), stream.Mapped(t.after, define)
 	all := slices.Concat(before, render.Columns(t.shown.Columns), after)
+	t.hidden = stream.Mapped(all, func(c metav1.TableColumnDefinition) bool {
+		return c.Priority > 0 && p.Format != "wide"
+	})
 	t.ObjectTable = render.NewObjectTable(p.Out, all, printers.PrintOptions{
 		NoHeaders: p.NoHeaders, Wide: p.Format == "wide", WithKind: len(p.asked) > 1 || p.ShowKind,
 		Kind: schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Kind},
@@ -186,8 +190,14 @@ func (t *typeTable) finish(o *gotten) {
 func (t *typeTable) cells(o *gotten, own []any) []any {
 	of := func(c column) any { return c.cell(o) }
 	cells := slices.Concat(stream.Mapped(t.before, of), own, stream.Mapped(t.after, of))
-	for i := range cells {
-		cells[i] = t.p.printableCell(cells[i], len(cells))
+	for i, cell := range cells {
+		switch text, isText := cell.(string); {
+		case !isText:
+		case t.hidden[i]:
+			cells[i] = nil
+		default:
+			cells[i] = t.p.printableCell(text, len(cells))
+		}
 	}
 	return cells
 }
@@ -217,11 +227,7 @@ func (p *printer) checkCells(o *gotten, cells []any, header func(i int) string) 
 }
 
 // printableCell returns a cell for a terminal: the first line of a text, as with kubectl.
-func (p *printer) printableCell(cell any, columns int) any {
-	text, isText := cell.(string)
-	if !isText {
-		return cell
-	}
+func (p *printer) printableCell(text string, columns int) string {
 	if p.hide != nil {
 		text = p.hide.Text(text)
 	}
