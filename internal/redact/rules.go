@@ -64,19 +64,20 @@ func quoted(line string) (texts []string, rest string) {
 type shape struct {
 	pattern pattern.Lazy // nil: the marks suffice
 	marks   []string
-	bytes   byteSet // of the marks
+	pairs   pairSet // of the marks
 }
 
-// byteSet has a bit for each byte in a text.
-type byteSet [4]uint64
+// pairSet has a bit for each hash of two neighboring bytes in a text.
+type pairSet [4]uint64
 
-func (s *byteSet) add(text string) {
-	for i := range len(text) {
-		s[text[i]/64] |= 1 << (text[i] % 64)
+func (s *pairSet) add(text string) {
+	for i := 1; i < len(text); i++ {
+		h := text[i-1]*31 + text[i]
+		s[h/64] |= 1 << (h % 64)
 	}
 }
 
-func (s *byteSet) has(part *byteSet) bool {
+func (s *pairSet) has(part *pairSet) bool {
 	return part[0]&^s[0]|part[1]&^s[1]|part[2]&^s[2]|part[3]&^s[3] == 0
 }
 
@@ -86,7 +87,9 @@ func shapesOf(lines []string) (out []shape) {
 		if s.marks, line = quoted(line); line != "" {
 			s.pattern = pattern.New(strings.TrimPrefix(line, ": "))
 		}
-		s.bytes.add(strings.Join(s.marks, ""))
+		for _, mark := range s.marks {
+			s.pairs.add(mark)
+		}
 		out = append(out, s)
 	}
 	return out

@@ -14,11 +14,14 @@ func hasShape(text string) bool {
 	if len(text) < shortest {
 		return hasToken(text) // truncated
 	}
-	var bytes byteSet
-	bytes.add(text)
-	fits := func(s shape) bool { return bytes.has(&s.bytes) && s.fits(text) } // most texts lack a byte of a mark
-	if slices.ContainsFunc(tables().shapes, fits) || slices.ContainsFunc(tables().commands, fits) {
-		return true
+	var pairs pairSet
+	pairs.add(text)
+	for _, shapes := range [][]shape{tables().shapes, tables().commands} {
+		for i := range shapes {
+			if pairs.has(&shapes[i].pairs) && shapes[i].fits(text) { // most texts lack a pair of a mark
+				return true
+			}
+		}
 	}
 	return hasToken(text) || hasUserInfo(text)
 }
