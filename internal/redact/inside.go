@@ -108,7 +108,7 @@ func insideLines(w walker, text string) (string, bool) {
 
 // packsLines reports whether base64 with a secret spans several lines.
 func packsLines(w walker, text string) bool {
-	return !w.unpacker.decodeRuns(text, leastNamed, func(f encoded) bool {
+	return !w.unpacker.decodeRuns(text, leastNamed, false, func(f encoded) bool {
 		return f.err == nil && !(strings.ContainsAny(text[f.begin:f.end], "\n\\") && w.inner().holds(f.plain))
 	})
 }

@@ -108,6 +108,7 @@ type searcher interface {
 	// without returns text with only its secrets replaced, or text unchanged if the whole text must
 	// be replaced.
 	without(text string, with Replace) string
+	binary() bool // a secret has other bytes than ASCII
 }
 
 // both holds the secrets of an object and shared secrets. A text with one is hidden as a whole.
@@ -117,6 +118,9 @@ type both struct {
 }
 
 func (b both) in(text string) string { return cmp.Or(b.own.in(text), b.Shared.in(text)) }
+
+// binary implements searcher. The own secrets are few, and not looked at.
+func (b both) binary() bool { return len(b.own) > 0 || b.Shared.binary() }
 
 // without implements searcher. Texts are always replaced as a whole.
 func (b both) without(text string, _ Replace) string { return text }
@@ -155,18 +159,26 @@ func (w walker) redactedKnown(value any, k searcher) any {
 	case map[string]any:
 		walk := func(w walker, value any) bool { return w.redactKnown(value, k) }
 		return w.hiddenKeys(v, walk, func(key string, _ bool) bool {
-			return !fieldName().MatchString(key) &&
-				w.holdsKnown(key, k)
+			return !isFieldName(key) && w.holdsKnown(key, k)
 		})
 	}
 	return nil
 }
 
-var fieldName = pattern.New(`^(?:f:)?[A-Za-z]*$`)
+// isFieldName reports whether a key is the name of a field, also in managedFields.
+func isFieldName(key string) bool {
+	for _, c := range []byte(strings.TrimPrefix(key, "f:")) {
+		if !isLower(c | 0x20) {
+			return false
+		}
+	}
+	return true
+}
 
 // holdsKnown reports whether a text contains a secret of k, plain, quoted, encoded or packed.
 func (w walker) holdsKnown(text string, k searcher) bool {
 	of := w.inner()
+	of.binary = k.binary()
 	of.find = func(plain string) bool {
 		for range deepest {
 			if k.in(plain) != "" {

@@ -75,6 +75,7 @@ type walker struct {
 	plain    bool                        // the secret is an entry of a Secret, not found by name
 	most     int                         // length limit of secrets to split and to search for credentials
 	find     func(text string) bool      // replaces the search of holds if not nil
+	binary   bool                        // find looks for other bytes than ASCII too
 }
 
 func newWalker(with Replace) walker {

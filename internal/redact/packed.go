@@ -79,12 +79,13 @@ func (u *Unpacker) spend(f encoded, yield func(encoded) bool) bool {
 	return yield(f)
 }
 
-// decode yields the encoded parts of a text. Base64 and hexadecimal have at least least letters.
-func (u *Unpacker) decode(text string, least int) iter.Seq[encoded] {
+// decode yields the encoded parts of a text. Base64 and hexadecimal have at least least letters, and,
+// if texts is true, a text or packed data in them.
+func (u *Unpacker) decode(text string, least int, texts bool) iter.Seq[encoded] {
 	return func(yield func(encoded) bool) {
 		switch {
 		case isText(text):
-			_ = u.unescape(text, yield) && u.decodeRuns(text, least, yield)
+			_ = u.unescape(text, yield) && u.decodeRuns(text, least, texts, yield)
 		case u.unpack(text, yield) && u.decodeUTF16(text, yield):
 			for begin, end := range segments(text) {
 				if !yield(encoded{begin: begin, end: end, plain: text[begin:end]}) {
@@ -98,7 +99,7 @@ func (u *Unpacker) decode(text string, least int) iter.Seq[encoded] {
 // Repack edits the content of a text encoded as a whole. It returns false if the content is
 // unchanged or cannot be encoded in the form of the text.
 func (u *Unpacker) Repack(text string, to func(plain string) string) (out string, is bool, err error) {
-	for f := range u.decode(text, leastWhole) {
+	for f := range u.decode(text, leastWhole, false) {
 		switch {
 		case strings.TrimSpace(text[:f.begin]+text[f.end:]) != "": // the remaining parts too
 			return text, false, nil
@@ -183,13 +184,17 @@ var inflaters = sync.OnceValue(func() *sync.Pool {
 })
 
 // inflate decompresses text in deflate data without a header; it returns "" for other data.
-func (u *Unpacker) inflate(data string) string {
+func (u *Unpacker) inflate(data []byte) string {
 	if len(data) < leastDeflated {
+		return ""
+	}
+	stored := data[1]^data[3] == 0xff && data[2]^data[4] == 0xff // a length and its complement
+	if block := data[0] >> 1 & 3; block == 3 || block == 0 && !stored {
 		return ""
 	}
 	from := inflaters().Get().(io.Reader)
 	defer inflaters().Put(from)
-	_ = from.(flate.Resetter).Reset(strings.NewReader(data), nil)
+	_ = from.(flate.Resetter).Reset(bytes.NewReader(data), nil)
 	plain, err := io.ReadAll(io.LimitReader(from, int64(u.budget())+1))
 	if err == nil && isText(string(plain)) {
 		return string(plain)
@@ -334,10 +339,14 @@ func (u *Unpacker) decodeUTF16(data string, yield func(encoded) bool) bool {
 }
 
 // segments yields the texts in binary data, of one byte or more.
-func segments(data string) iter.Seq2[int, int] {
+func segments[T string | []byte](data T) iter.Seq2[int, int] {
 	return func(yield func(begin, end int) bool) {
 		begin := 0
 		for at := 0; at < len(data); {
+			if c := data[at]; c >= ' ' && c < 0x7f { // most often; textSize is slower
+				at++
+				continue
+			}
 			size := textSize(data[at:])
 			if size == 0 {
 				if at > begin && !yield(begin, at) {
@@ -354,14 +363,14 @@ func segments(data string) iter.Seq2[int, int] {
 }
 
 // textSize returns the length of the character at the beginning of data, 0 for none.
-func textSize(data string) int {
+func textSize[T string | []byte](data T) int {
 	switch c := data[0]; {
 	case c >= 0x20 && c < 0x7f, c == '\t', c == '\n', c == '\r':
 		return 1
-	case c < utf8.RuneSelf:
+	case c < utf8.RuneSelf, len(data) == 1, data[1]&0xc0 != 0x80:
 		return 0
 	}
-	if r, size := utf8.DecodeRuneInString(data); r != utf8.RuneError {
+	if r, size := utf8.DecodeRuneInString(string(data[:min(len(data), utf8.UTFMax)])); r != utf8.RuneError {
 		return size
 	}
 	return 0
@@ -378,11 +387,13 @@ func isText(data string) bool {
 	return true
 }
 
-// isOneText reports whether data is text except for a few bytes at both ends.
-func isOneText(data string) bool {
+// textsIn returns the length of the longest text in data, and whether data is one text except for a
+// few bytes at both ends.
+func textsIn(data []byte) (longest int, one bool) {
 	const few = 3
 	for begin, end := range segments(data) {
-		return begin <= few && end >= len(data)-few
+		one = one || longest == 0 && begin <= few && end >= len(data)-few
+		longest = max(longest, end-begin)
 	}
-	return false
+	return longest, one
 }

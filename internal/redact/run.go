@@ -18,9 +18,9 @@ const (
 // hexadecimal letters.
 type run struct {
 	begin, end int    // offsets in the text, with padding
-	letters    []byte // in the standard alphabet, without line breaks, indentation and quotes
+	letters    []byte // without line breaks, indentation and quotes
 	lines      int    // number of line breaks
-	plain      []byte // memory of decode
+	plain      []byte // decoded letters
 }
 
 func (r *run) next(text string) bool {
@@ -29,12 +29,11 @@ func (r *run) next(text string) bool {
 		at++
 	}
 	r.begin, r.letters, r.lines = at, r.letters[:0], 0
-	for at < len(text) {
-		if isLetter(text[at]) {
-			r.letters = append(r.letters, standard(text[at]))
+	for begin := at; at < len(text); begin = at {
+		for at < len(text) && isLetter(text[at]) {
 			at++
-			continue
 		}
+		r.letters = append(r.letters, text[begin:at]...)
 		next := behindBreak(text, at)
 		if next == at || next == len(text) || !isLetter(text[next]) {
 			break
@@ -72,8 +71,9 @@ func behindBreak(text string, at int) int {
 	return at
 }
 
-// decodeRuns decodes the runs of a text as base64 and as hexadecimal, and yields the results.
-func (u *Unpacker) decodeRuns(text string, least int, yield func(encoded) bool) bool {
+// decodeRuns decodes the runs of a text as base64 and as hexadecimal, and yields the results; if
+// texts is true, only those with a text or packed data in them.
+func (u *Unpacker) decodeRuns(text string, least int, texts bool, yield func(encoded) bool) bool {
 	if len(text) < least {
 		return true
 	}
@@ -82,8 +82,11 @@ func (u *Unpacker) decodeRuns(text string, least int, yield func(encoded) bool) 
 		if len(of.letters) < least {
 			continue
 		}
+		for i, c := range of.letters {
+			of.letters[i] = standard(c)
+		}
 		old := text[of.begin:of.end]
-		if !u.decodeHex(of, old, least, yield) {
+		if !u.decodeHex(&of, old, least, texts, yield) {
 			return false
 		}
 		offsets := 4
@@ -91,19 +94,22 @@ func (u *Unpacker) decodeRuns(text string, least int, yield func(encoded) bool) 
 			offsets = 1
 		}
 		for offset := range offsets {
-			f := encoded{begin: of.begin, end: of.end, plain: of.decode(offset)}
-			if offset == 0 {
-				f.edit = reencode(old, f.plain, func(plain string) string { return encodeAs(old, plain) })
+			of.decode(offset)
+			longest, one := textsIn(of.plain)
+			if !texts || !u.skip(of.plain, longest) {
+				f := encoded{begin: of.begin, end: of.end, plain: string(of.plain)}
+				if offset == 0 {
+					f.edit = reencode(old, f.plain, func(plain string) string { return encodeAs(old, plain) })
+				}
+				if !u.spend(f, yield) {
+					return false
+				}
 			}
-			if !u.spend(f, yield) {
-				return false
-			}
-			if isOneText(f.plain) {
+			if one {
 				break
 			}
 			if offset == 0 {
-				f.edit, f.plain = nil, u.inflate(f.plain)
-				if !u.spend(f, yield) {
+				if !u.spend(encoded{begin: of.begin, end: of.end, plain: u.inflate(of.plain)}, yield) {
 					return false
 				}
 			}
@@ -112,25 +118,41 @@ func (u *Unpacker) decodeRuns(text string, least int, yield func(encoded) bool) 
 	return true
 }
 
-func (u *Unpacker) decodeHex(of run, old string, least int, yield func(encoded) bool) bool {
+func (u *Unpacker) decodeHex(of *run, old string, least int, texts bool, yield func(encoded) bool) bool {
 	for begin, end := 0, 0; end < len(of.letters); begin = end + 1 {
 		for end = begin; end < len(of.letters) && isHex(of.letters[end]); {
 			end++
 		}
 		for ; end-begin >= least; begin++ { // also from odd offsets
-			plain, _ := hex.DecodeString(string(of.letters[begin : end-(end-begin)%2]))
-			f := encoded{begin: of.begin, end: of.end, plain: string(plain)}
-			if end-begin == len(of.letters) {
-				f.edit = reencode(old, f.plain, func(plain string) string { return hexAs(old, plain) })
+			of.plain, _ = hex.AppendDecode(of.plain[:0], of.letters[begin:end-(end-begin)%2])
+			longest, one := textsIn(of.plain)
+			if !texts || !u.skip(of.plain, longest) {
+				f := encoded{begin: of.begin, end: of.end, plain: string(of.plain)}
+				if end-begin == len(of.letters) {
+					f.edit = reencode(old, f.plain, func(plain string) string { return hexAs(old, plain) })
+				}
+				if !u.spend(f, yield) {
+					return false
+				}
 			}
-			if !u.spend(f, yield) {
-				return false
-			}
-			if isOneText(f.plain) || begin%2 == 1 {
+			if one || begin%2 == 1 {
 				break
 			}
 		}
 	}
+	return true
+}
+
+// skip reports whether data, whose longest text has the given length, has no text long enough for a
+// secret, and is neither packed nor UTF-16. The budget is lowered like by spend.
+func (u *Unpacker) skip(data []byte, longest int) bool {
+	if longest >= shortest || len(data) >= u.budget() {
+		return false
+	}
+	if text := string(data); len(text) >= shortest && (packedAt(text) >= 0 || strings.Count(text, "\x00")*4 >= len(text)) {
+		return false
+	}
+	u.take(len(data))
 	return true
 }
 
@@ -178,14 +200,12 @@ func wrapAs(old, out string) string {
 }
 
 // decode decodes a run in base64, beginning at the letter offset.
-func (r *run) decode(offset int) string {
+func (r *run) decode(offset int) {
 	letters := r.letters[min(offset, len(r.letters)):]
 	if len(letters)%4 == 1 { // six bits are no byte
 		letters = letters[:len(letters)-1]
 	}
-	plain, _ := base64.RawStdEncoding.AppendDecode(r.plain[:0], letters)
-	r.plain = plain
-	return string(plain)
+	r.plain, _ = base64.RawStdEncoding.AppendDecode(r.plain[:0], letters)
 }
 
 // standard translates a letter of the URL-safe alphabet into the standard alphabet.
@@ -200,4 +220,8 @@ func standard(c byte) byte {
 }
 
 // isLetter reports whether either base64 alphabet has a letter.
-func isLetter(c byte) bool { return isWordByte(c) || c == '+' || c == '/' || c == '-' }
+func isLetter(c byte) bool {
+	const digits = 0x3ff<<'0' | 1<<'+' | 1<<'-' | 1<<'/'
+	const letters = 0x3ffffff<<('A'-64) | 0x3ffffff<<('a'-64) | 1<<('_'-64)
+	return c < 64 && uint64(digits)>>c&1 != 0 || c >= 64 && c < 128 && uint64(letters)>>(c-64)&1 != 0
+}

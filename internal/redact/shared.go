@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/internal/native"
@@ -19,6 +20,7 @@ type Shared struct {
 	values     map[string]bool // nil after Settle
 	bytes      int
 	index      map[string][]anchored
+	isBinary   bool     // a secret in the index has other bytes than ASCII
 	begins     []uint64 // a bit for each hash in the index: most offsets of a text have none
 	Unsearched int      // number of values searched only in their own object
 }
@@ -161,6 +163,7 @@ func (s *Shared) place(secret string) bool {
 	if s.begins == nil {
 		s.begins = make([]uint64, 1<<(hashBits-6))
 	}
+	s.isBinary = s.isBinary || utf8.RuneCountInString(secret) < len(secret) || !isText(secret)
 	h := hash(wordAt(place))
 	s.begins[h/64] |= 1 << (h % 64)
 	return true
@@ -248,6 +251,9 @@ func (s *Shared) Replace(content map[string]any, with Replace) (changed bool) {
 	unwrap(content)
 	return changed
 }
+
+// binary implements searcher.
+func (s *Shared) binary() bool { return s.isBinary }
 
 // without implements searcher.
 func (s *Shared) without(text string, with Replace) string {

@@ -92,7 +92,8 @@ func (w walker) holdsPacked(text string) bool {
 	if w.find != nil {
 		least = leastKnown
 	}
-	for f := range w.unpacker.decode(text, least) {
+	texts := !w.binary && inner.texts <= deepest
+	for f := range w.unpacker.decode(text, least, texts) {
 		if f.err == ErrPacked || len(f.plain) >= shortest && (inner.texts > deepest || inner.holds(f.plain)) {
 			if w.note == nil {
 				return true
