@@ -45,9 +45,12 @@ func (w walker) redactFields(v map[string]any, fields ...string) (changed bool) 
 // redactBeside redacts the value next to the name of a secret, as in environment variables and
 // headers.
 func redactBeside(w walker, v map[string]any) (changed bool) {
+	if v["value"] == nil && v["default"] == nil {
+		return false
+	}
 	for _, field := range []string{"name", "key", "type"} {
 		name, _ := v[field].(string)
-		s := classify(name)
+		s := w.class(name)
 		if s == headerName { // the entry is a header
 			s = tokenName
 		}

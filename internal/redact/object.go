@@ -20,6 +20,9 @@ func (w walker) redactObject(key []byte, obj map[string]any, shared *Shared) (ch
 	w.note = noter(own.add)
 	changed = w.redactOwn(key, obj)
 	w.note = nil
+	if w.clean = shared.clean; len(own) > 0 {
+		w.clean = clean{}
+	}
 	return len(own)+len(shared.index) > 0 && w.redactKnown(obj, both{own, shared}) || changed
 }
 
@@ -75,6 +78,8 @@ type walker struct {
 	plain    bool                        // the secret is an entry of a Secret, not found by name
 	most     int                         // length limit of secrets to split and to search for credentials
 	find     func(text string) bool      // replaces the search of holds if not nil
+	names    *memo[named]                // may be nil
+	clean    clean                       // texts without what is searched
 	binary   bool                        // find looks for other bytes than ASCII too
 }
 
@@ -99,7 +104,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		changed = w.redactKind(v)
-		around := classify(field)
+		around := w.class(field)
 		for name, child := range v {
 			switch {
 			case isPublic(name):
@@ -116,7 +121,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 			}
 		}
 	case []any:
-		around := classify(field)
+		around := w.class(field)
 		if strings.EqualFold(field, "secrets") { // names of Secrets
 			around = plainName
 		}
@@ -146,7 +151,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 // redactedField returns the redacted form of a field, nil if the field may be shown. around is the
 // class of the map's name.
 func (w walker) redactedField(in map[string]any, name string, around nameClass) any {
-	own := classify(name)
+	own := w.class(name)
 	if own != plainName && namesEntry(in, name) {
 		own = plainName
 	}
@@ -170,7 +175,7 @@ func (w walker) redactedField(in map[string]any, name string, around nameClass) 
 	case map[string]any:
 		walk := func(w walker, value any) bool { return w.walk(value, strings.TrimPrefix(name, "f:")) }
 		return w.hiddenKeys(v, walk, func(key string, edited bool) bool {
-			return hasShape(key) || !edited && w.holdsMember(key, walk)
+			return w.nameHasShape(key) || !edited && w.holdsMember(key, walk)
 		})
 	}
 	return nil

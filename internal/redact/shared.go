@@ -23,6 +23,9 @@ type Shared struct {
 	isBinary   bool     // a secret in the index has other bytes than ASCII
 	begins     []uint64 // a bit for each hash in the index: most offsets of a text have none
 	Unsearched int      // number of values searched only in their own object
+
+	names            *memo[named]
+	shapeless, clean clean // after Settle: texts without a secret of their own, or of the index
 }
 
 // anchored is a secret with the bytes of its index key at offset at.
@@ -52,7 +55,9 @@ func NewShared() *Shared {
 // Object redacts, in place, the JSON content of an object stored under key, and reports whether the
 // object had secrets. An object of any kind under a key of credentials is redacted as a credential.
 func (s *Shared) Object(key []byte, obj map[string]any) (changed bool) {
-	return newWalker(nil).redactObject(key, obj, s)
+	w := newWalker(nil)
+	w.names, w.clean = s.names, s.shapeless
+	return w.redactObject(key, obj, s)
 }
 
 // Value reports whether to hide the raw bytes stored under key: objects that Object would change,
@@ -141,6 +146,7 @@ func (s *Shared) Settle(names map[string]bool) {
 		}
 	}
 	s.values = nil
+	s.names, s.shapeless, s.clean = newMemo[named](), clean{newMemo[int]()}, clean{newMemo[int]()}
 }
 
 // place adds a secret to the index under its rarest bytes: many tokens and keys have the same

@@ -23,6 +23,13 @@ func holdsSecret(text string) bool { return newWalker(nil).holds(text) }
 // holds reports whether a text has a secret: by shape, by name in the parsed text, or in a line. If
 // secrets are noted, holds continues after the first one.
 func (w walker) holds(text string) bool {
+	if w.texts == 0 {
+		return w.clean.holds(w.unpacker, text, w.search)
+	}
+	return w.search(text)
+}
+
+func (w walker) search(text string) bool {
 	if w.find != nil {
 		return w.find(text) || w.holdsPacked(text)
 	}
@@ -104,13 +111,16 @@ func (w walker) holdsPacked(text string) bool {
 	return found
 }
 
-// mentions reports whether a word of a text names a secret or its container. Most texts have none.
+// mentions reports whether a word of several in a text names a secret or its container. Most texts
+// have none.
 func mentions(text string) bool {
 	for begin, end := 0, 0; end <= len(text); end++ {
 		if end < len(text) && isNameByte(text[end]) {
 			continue
 		}
 		switch name := text[begin:end]; {
+		case len(name) == len(text): // a name without a value
+			return false
 		case name == "auths", name == "kty", name == "key", name == "Key", classify(name) != plainName: // "API key: x"
 			return true
 		}
