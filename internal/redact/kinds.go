@@ -50,7 +50,7 @@ func redactBeside(w walker, v map[string]any) (changed bool) {
 	}
 	for _, field := range []string{"name", "key", "type"} {
 		name, _ := v[field].(string)
-		s := w.class(name)
+		s := w.names.class(name)
 		if s == headerName { // the entry is a header
 			s = tokenName
 		}

@@ -177,10 +177,10 @@ func isFieldName(key string) bool {
 
 // holdsKnown reports whether a text contains a secret of k, plain, quoted, encoded or packed.
 func (w walker) holdsKnown(text string, k searcher) bool {
-	return w.clean.holds(w.unpacker, text, func(text string) bool { return w.searchKnown(text, k) })
+	return w.clean.holds(w.unpacker, text, func(text string) bool { return searchKnown(w, text, k) })
 }
 
-func (w walker) searchKnown(text string, k searcher) bool {
+func searchKnown(w walker, text string, k searcher) bool {
 	of := w.inner()
 	of.binary = k.binary()
 	of.find = func(plain string) bool {

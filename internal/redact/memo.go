@@ -63,26 +63,29 @@ type named struct {
 	shape bool // the name has the shape of a secret
 }
 
-func (w walker) class(name string) nameClass {
-	if known := w.named(name); known != nil {
+// names keeps what names show. Without a memo, and for long names, it keeps nothing.
+type names struct{ *memo[named] }
+
+func (n names) class(name string) nameClass {
+	if known := n.known(name); known != nil {
 		return known.class
 	}
 	return classify(name)
 }
 
-func (w walker) nameHasShape(name string) bool {
-	if known := w.named(name); known != nil {
+func (n names) hasShape(name string) bool {
+	if known := n.known(name); known != nil {
 		return known.shape
 	}
 	return hasShape(name)
 }
 
-// named returns nil for a long name, or without a memo.
-func (w walker) named(name string) *named {
-	if w.names == nil || len(name) > longestKept {
+// known returns nil for a name that is not kept.
+func (n names) known(name string) *named {
+	if n.memo == nil || len(name) > longestKept {
 		return nil
 	}
-	known, at := w.names.of(name)
+	known, at := n.of(name)
 	if known == nil {
 		known = &named{classify(name), hasShape(name)}
 		at.Store(&kept[named]{strings.Clone(name), *known})

@@ -28,7 +28,8 @@ func TestMemo(t *testing.T) {
 // TestMemoOfShared checks that a secret of another object is hidden however often it is seen, in
 // base64 of data too, also if the secret is no text.
 func TestMemoOfShared(t *testing.T) {
-	secrets := []string{"Hunter2-91", "h\xc3\xb6nter2-\xc3\xbc1", "a1\xff\xfe\x01b2\x00c3\x80d", "\xc3\xa91\x02e2f\x03g4h"}
+	secrets := []string{"Hunter2-91", "h\xc3\xb6nter2-\xc3\xbc1", "a1\xff\xfe\x01b2\x00c3\x80d",
+		"\xc3\xa91\x02e2f\x03g4h"}
 	shared, none := redact.NewShared(), redact.NewShared()
 	for _, secret := range secrets {
 		shared.Add(redact.Secret{Text: secret, Named: true})

@@ -78,9 +78,9 @@ type walker struct {
 	plain    bool                        // the secret is an entry of a Secret, not found by name
 	most     int                         // length limit of secrets to split and to search for credentials
 	find     func(text string) bool      // replaces the search of holds if not nil
-	names    *memo[named]                // may be nil
-	clean    clean                       // texts without what is searched
-	binary   bool                        // find looks for other bytes than ASCII too
+	names    names
+	clean    clean // texts without what is searched
+	binary   bool  // find looks for other bytes than ASCII too
 }
 
 func newWalker(with Replace) walker {
@@ -104,7 +104,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		changed = w.redactKind(v)
-		around := w.class(field)
+		around := w.names.class(field)
 		for name, child := range v {
 			switch {
 			case isPublic(name):
@@ -121,7 +121,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 			}
 		}
 	case []any:
-		around := w.class(field)
+		around := w.names.class(field)
 		if strings.EqualFold(field, "secrets") { // names of Secrets
 			around = plainName
 		}
@@ -151,7 +151,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 // redactedField returns the redacted form of a field, nil if the field may be shown. around is the
 // class of the map's name.
 func (w walker) redactedField(in map[string]any, name string, around nameClass) any {
-	own := w.class(name)
+	own := w.names.class(name)
 	if own != plainName && namesEntry(in, name) {
 		own = plainName
 	}
@@ -175,7 +175,7 @@ func (w walker) redactedField(in map[string]any, name string, around nameClass) 
 	case map[string]any:
 		walk := func(w walker, value any) bool { return w.walk(value, strings.TrimPrefix(name, "f:")) }
 		return w.hiddenKeys(v, walk, func(key string, edited bool) bool {
-			return w.nameHasShape(key) || !edited && w.holdsMember(key, walk)
+			return w.names.hasShape(key) || !edited && w.holdsMember(key, walk)
 		})
 	}
 	return nil

@@ -79,8 +79,8 @@ func (u *Unpacker) spend(f encoded, yield func(encoded) bool) bool {
 	return yield(f)
 }
 
-// decode yields the encoded parts of a text. Base64 and hexadecimal have at least least letters, and,
-// if texts is true, a text or packed data in them.
+// decode yields the encoded parts of a text. Base64 and hexadecimal have at least least letters,
+// and, if texts is true, a text or packed data in them.
 func (u *Unpacker) decode(text string, least int, texts bool) iter.Seq[encoded] {
 	return func(yield func(encoded) bool) {
 		switch {

@@ -149,7 +149,8 @@ func (u *Unpacker) skip(data []byte, longest int) bool {
 	if longest >= shortest || len(data) >= u.budget() {
 		return false
 	}
-	if text := string(data); len(text) >= shortest && (packedAt(text) >= 0 || strings.Count(text, "\x00")*4 >= len(text)) {
+	text := string(data)
+	if len(text) >= shortest && (packedAt(text) >= 0 || strings.Count(text, "\x00")*4 >= len(text)) {
 		return false
 	}
 	u.take(len(data))

@@ -24,7 +24,7 @@ type Shared struct {
 	begins     []uint64 // a bit for each hash in the index: most offsets of a text have none
 	Unsearched int      // number of values searched only in their own object
 
-	names            *memo[named]
+	names            names
 	shapeless, clean clean // after Settle: texts without a secret of their own, or of the index
 }
 
@@ -139,14 +139,14 @@ func (s *Shared) Has(text []byte) bool { return len(text) >= knownBegin && s.val
 
 // Settle builds the index of the added secrets, except those equal to names of objects. Add must
 // not be called afterwards.
-func (s *Shared) Settle(names map[string]bool) {
+func (s *Shared) Settle(public map[string]bool) {
 	for _, secret := range slices.Sorted(maps.Keys(s.values)) {
-		if names[secret] || !s.place(secret) {
+		if public[secret] || !s.place(secret) {
 			s.Unsearched++
 		}
 	}
 	s.values = nil
-	s.names, s.shapeless, s.clean = newMemo[named](), clean{newMemo[int]()}, clean{newMemo[int]()}
+	s.names, s.shapeless, s.clean = names{newMemo[named]()}, clean{newMemo[int]()}, clean{newMemo[int]()}
 }
 
 // place adds a secret to the index under its rarest bytes: many tokens and keys have the same

@@ -23,13 +23,14 @@ func holdsSecret(text string) bool { return newWalker(nil).holds(text) }
 // holds reports whether a text has a secret: by shape, by name in the parsed text, or in a line. If
 // secrets are noted, holds continues after the first one.
 func (w walker) holds(text string) bool {
+	search := func(text string) bool { return search(w, text) }
 	if w.texts == 0 {
-		return w.clean.holds(w.unpacker, text, w.search)
+		return w.clean.holds(w.unpacker, text, search)
 	}
-	return w.search(text)
+	return search(text)
 }
 
-func (w walker) search(text string) bool {
+func search(w walker, text string) bool {
 	if w.find != nil {
 		return w.find(text) || w.holdsPacked(text)
 	}
