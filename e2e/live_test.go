@@ -23,7 +23,6 @@ import (
 )
 
 const (
-	liveRuns     = 3   // of reads; live migrations run once
 	chunk        = 500 // objects in a page of kube-storage-version-migrator
 	ticks        = 100 // of a second of CPU time in /proc
 	migrateLimit = 30 * time.Minute
@@ -35,15 +34,20 @@ type cost struct{ wall, client, servers, requests float64 }
 // liveBench measures commands on a file beside live servers with the same content.
 type liveBench struct {
 	testing.TB
-	in string
+	in   string
+	runs int // live migrations run once
 }
 
-// TestLive prints the table of "make bench-live" for the snapshot in BENCH_LIVE.
+// TestLive prints the table of "make bench-live" for the snapshot in BENCH_LIVE, with medians of
+// BENCH_RUNS runs.
 func TestLive(t *testing.T) {
-	b := liveBench{t, os.Getenv("BENCH_LIVE")}
+	b := liveBench{TB: t, in: os.Getenv("BENCH_LIVE")}
 	if b.in == "" {
 		t.Skip("BENCH_LIVE is not set: see make bench-live")
 	}
+	var err error
+	b.runs, err = strconv.Atoi(os.Getenv("BENCH_RUNS"))
+	require.NoError(t, err)
 	fmt.Fprint(t.Output(), "| work | s | requests | CPU s: client | CPU s: servers |\n|---|---|---|---|---|\n")
 	b.reads()
 	b.migrations()
@@ -62,18 +66,21 @@ func (b liveBench) reads() {
 	b.print("restore, start etcd and kube-apiserver", cost{wall: time.Since(begin).Seconds(), servers: c.cpu(b)})
 	c.idle(b)
 	live := c.kubectl(b)
+	live.flags = append(live.flags, "--cache-dir="+live.home)
+	_, ok := live.run(b, "get", "pods") // a warm-up
+	require.True(b, ok)
 	for _, output := range []string{"", " -o name", " -o json"} {
 		list := strings.Fields("get pods -A" + output)
 		runs := make([][]cost, 3)
-		for range liveRuns + 1 {
+		for range b.runs {
 			runs[0] = append(runs[0], c.during(b, `resource="pods"`, func() float64 {
-				return b.command(live.program, slices.Concat(live.flags, []string{"--cache-dir", live.home}, list)).client
+				return b.command(live.program, slices.Concat(live.flags, list)).client
 			}))
-			runs[1] = append(runs[1], b.command(etcdshift(b), slices.Concat([]string{"get", b.in}, list[1:])))
-			runs[2] = append(runs[2], b.command(etcdshift(b), slices.Concat([]string{"kubectl", b.in}, list)))
+			runs[1] = append(runs[1], b.command(etcdshift(b), append([]string{"get", b.in}, list[1:]...)))
+			runs[2] = append(runs[2], b.command(etcdshift(b), append([]string{"kubectl", b.in}, list...)))
 		}
 		for i, name := range []string{"kubectl get", "etcdshift get", "etcdshift kubectl get"} {
-			b.print(name+" pods -A"+output, runs[i][1:]...) // the first is a warm-up
+			b.print(name+" pods -A"+output, runs[i]...)
 		}
 	}
 	c.stop()
@@ -83,7 +90,7 @@ func (b liveBench) reads() {
 func (b liveBench) migrations() {
 	for _, way := range []struct {
 		name string
-		run  func(c *cluster, types []schema.GroupVersionResource) func() float64
+		run  func(c *cluster, types []schema.GroupVersionResource) (run func() float64, stop func())
 	}{
 		{"the calls of kube-storage-version-migrator", b.pages},
 		{"kube-controller-manager's StorageVersionMigrator", b.controller},
@@ -92,15 +99,16 @@ func (b liveBench) migrations() {
 			"--runtime-config=storagemigration.k8s.io/v1beta1=true")
 		types := c.mixed(b)
 		require.NotZero(b, c.stale(b, types), "nothing to migrate")
-		run := way.run(c, types)
+		run, stop := way.run(c, types)
 		c.idle(b)
 		took := c.during(b, `group="`+types[0].Group+`"`, run)
+		stop()
 		require.Zero(b, c.stale(b, types))
 		c.stop()
 		b.print(way.name, took)
 	}
 	var ours, restores []cost
-	for range liveRuns + 1 {
+	for range b.runs {
 		out := filepath.Join(b.TempDir(), "out.db")
 		ours = append(ours, b.command(etcdshift(b), []string{"migrate", "storage-versions", b.in, out}))
 		data := filepath.Join(b.TempDir(), "etcd")
@@ -109,8 +117,8 @@ func (b liveBench) migrations() {
 		require.NoError(b, os.Remove(out))
 		require.NoError(b, os.RemoveAll(data))
 	}
-	b.print("etcdshift migrate storage-versions", ours[1:]...)
-	b.print("etcdutl snapshot restore of its output", restores[1:]...)
+	b.print("etcdshift migrate storage-versions", ours...)
+	b.print("etcdutl snapshot restore of its output", restores...)
 }
 
 // command measures a program and discards its output.
@@ -208,7 +216,7 @@ func (c *cluster) stale(t testing.TB, types []schema.GroupVersionResource) (n in
 		all, err := c.store.Get(context.Background(), "/registry/"+r.Group+"/"+r.Resource+"/", clientv3.WithPrefix())
 		require.NoError(t, err)
 		for _, kv := range all.Kvs {
-			if !bytes.Contains(kv.Value, []byte(`"apiVersion":"`+r.GroupVersion().String()+`"`)) {
+			if !bytes.HasPrefix(kv.Value, []byte(`{"apiVersion":"`+r.GroupVersion().String()+`"`)) {
 				n++
 			}
 		}
@@ -219,7 +227,7 @@ func (c *cluster) stale(t testing.TB, types []schema.GroupVersionResource) (n in
 // pages makes the calls of kube-storage-version-migrator, whose module no proxy serves: it lists in
 // pages and updates each object as listed, one at a time. The program's limit of requests
 // is left out.
-func (b liveBench) pages(c *cluster, types []schema.GroupVersionResource) func() float64 {
+func (b liveBench) pages(c *cluster, types []schema.GroupVersionResource) (run func() float64, stop func()) {
 	return func() float64 {
 		ctx, before := context.Background(), ownCPU(b)
 		for _, r := range types {
@@ -237,7 +245,7 @@ func (b liveBench) pages(c *cluster, types []schema.GroupVersionResource) func()
 			}
 		}
 		return ownCPU(b) - before
-	}
+	}, func() {}
 }
 
 func ownCPU(t testing.TB) float64 {
@@ -249,7 +257,7 @@ func ownCPU(t testing.TB) float64 {
 
 // controller runs the controller with its default limits. It reads the caches of the garbage
 // collector, which collects nothing here: the objects of the file have owners outside of it.
-func (b liveBench) controller(c *cluster, types []schema.GroupVersionResource) func() float64 {
+func (b liveBench) controller(c *cluster, types []schema.GroupVersionResource) (run func() float64, stop func()) {
 	p := start(b, "kube-controller-manager", append(c.collectorFlags(b), "--concurrent-gc-syncs=0",
 		"--controllers=storage-version-migrator-controller", "--feature-gates=StorageVersionMigrator=true")...)
 	eventually(b, migrateLimit, "caches", func() error {
@@ -283,8 +291,6 @@ func (b liveBench) controller(c *cluster, types []schema.GroupVersionResource) f
 			}
 			return nil
 		})
-		used := p.cpu(b) - before
-		p.stop()
-		return used
-	}
+		return p.cpu(b) - before
+	}, p.stop
 }

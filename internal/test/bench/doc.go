@@ -1,5 +1,6 @@
 // Package bench measures whole etcdshift commands beside comparable programs (peers), on generated
-// snapshots. "make bench" runs it; docs/project/performance.md explains the table.
+// snapshots. "make bench" runs it, and "make bench-live" reads its snapshots:
+// docs/project/performance.md explains the tables.
 //
 // Invariants:
 //   - No test fails because of a time.
