@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -21,9 +22,10 @@ import (
 // mostMarks bounds the times of a clock, 16 bytes each. A full clock drops every other time.
 const mostMarks = 1 << 19
 
-// Clock estimates the time of a revision. The zero value has no times.
+// Clock estimates the time of a revision. The zero value has no times. Questions may be concurrent.
 type Clock struct {
-	marks []mark // sorted by revision once ready
+	mu    sync.Mutex // of prepare
+	marks []mark     // sorted by revision once ready
 	ready bool
 	// Once ready: for each mark, the latest mark up to it, and the next tight mark.
 	latest, next []int32
@@ -94,6 +96,11 @@ func (c *Clock) sort() {
 // prepare keeps the marks that agree: the longest sequence of tight marks with non-decreasing
 // times, and the loose marks that are not later than the next tight one.
 func (c *Clock) prepare() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ready {
+		return
+	}
 	c.sort()
 	keep, n := agreeing(c.marks), len(c.marks)
 	limit := int64(1<<62 - 1)
@@ -157,9 +164,7 @@ func agreeing(marks []mark) (keep []bool) {
 // At returns the time of a revision; nil if unknown.
 func (c *Clock) At(revision int64) *Bracket {
 	var b Bracket
-	if !c.ready {
-		c.prepare()
-	}
+	c.prepare()
 	behind := sort.Search(len(c.marks), func(i int) bool { return c.marks[i].revision > revision })
 	low, high := -1, -1
 	if behind > 0 {
@@ -190,9 +195,7 @@ func (c *Clock) At(revision int64) *Bracket {
 
 // Last returns the last revision not known to be later than t; the largest number if none is.
 func (c *Clock) Last(t time.Time) int64 {
-	if !c.ready {
-		c.prepare()
-	}
+	c.prepare()
 	after := sort.Search(len(c.marks), func(i int) bool { return c.marks[c.latest[i]].unix() > t.Unix() })
 	if after == len(c.marks) {
 		return math.MaxInt64
@@ -202,9 +205,7 @@ func (c *Clock) Last(t time.Time) int64 {
 
 // First returns the first revision not known to be earlier than t.
 func (c *Clock) First(t time.Time) int64 {
-	if !c.ready {
-		c.prepare()
-	}
+	c.prepare()
 	for _, m := range slices.Backward(c.marks) {
 		if m.tight() && m.unix() < t.Unix() {
 			return m.revision + 1

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -79,6 +80,28 @@ func TestClockIsMonotonicAndBounded(t *testing.T) {
 		require.False(t, b.About.Before(b.NotBefore) || b.About.After(b.NotAfter), revision)
 		require.InDelta(t, 1_000_000+revision, b.About.Unix(), 30)
 		before = b
+	}
+}
+
+// TestClockOnManyGoroutines checks that concurrent first questions have the usual answer.
+func TestClockOnManyGoroutines(t *testing.T) {
+	const marks = 1 << 16
+	var clocks [2]Clock
+	for i := range clocks {
+		random := rand.New(rand.NewPCG(1, 2))
+		for range marks {
+			clocks[i].add(1+random.Int64N(marks), 1+random.Int64N(marks), random.IntN(3) > 0)
+		}
+	}
+	want := clocks[0].At(marks / 2)
+	var asking sync.WaitGroup
+	got := make([]*Bracket, 8)
+	for i := range got {
+		asking.Go(func() { got[i] = clocks[1].At(marks / 2) })
+	}
+	asking.Wait()
+	for _, b := range got {
+		require.Equal(t, want, b)
 	}
 }
 
