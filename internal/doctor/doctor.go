@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -39,7 +40,6 @@ type doctor struct {
 	reader  *inspect.Reader
 	options Options
 	*finding.Report
-	damaged bool // no record is trusted
 	layouts keys.Layouts
 	leases  map[int64]int64
 	types   *inspect.Types
@@ -130,13 +130,32 @@ func Damaged(err error, o Options) *finding.Report {
 // Examine returns the report on the snapshot of r. The report on a damaged file has only the
 // damage. An error means that the snapshot could not be read.
 func Examine(ctx context.Context, r *inspect.Reader, o Options) (*finding.Report, error) {
-	d := &doctor{ctx: ctx, reader: r, options: o, Report: newReport(o), index: index{
+	checking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	damage := newReport(o)
+	var damaged bool
+	var unread error
+	var verifying sync.WaitGroup
+	verifying.Go(func() { damaged, unread = verify(ctx, r.Snapshot(), damage, cancel) })
+	found := newReport(o)
+	failed := runChecks(checking, r, o, found)
+	verifying.Wait()
+	if damaged {
+		found, failed = damage, nil
+	}
+	found.Sort()
+	return found, cmp.Or(unread, failed)
+}
+
+// runChecks runs all checks.
+func runChecks(ctx context.Context, r *inspect.Reader, o Options, found *finding.Report) error {
+	d := &doctor{ctx: ctx, reader: r, options: o, Report: found, index: index{
 		kinds: map[gvr.GroupKind]*inspect.Type{}, places: places{by: map[location]*place{}},
 		unread: map[string]bool{}, namespaces: map[space]labels.Set{}, whole: map[string]bool{},
 		kept: map[string][]stored{}, beats: map[string]time.Time{},
 		local: map[gvr.GroupVersion]bool{}, aggregated: map[gvr.GroupVersion]bool{},
 	}}
-	steps := []func(*doctor) error{verify, prepare, define, readRecords}
+	steps := []func(*doctor) error{prepare, define, readRecords}
 	for _, c := range checks() {
 		for _, of := range c.keeps {
 			d.kept[of] = nil
@@ -147,14 +166,10 @@ func Examine(ctx context.Context, r *inspect.Reader, o Options) (*finding.Report
 	}
 	for _, step := range append(steps, reportGroups) {
 		if err := step(d); err != nil {
-			return nil, err
-		}
-		if d.damaged {
-			break
+			return err
 		}
 	}
-	d.Sort()
-	return d.Report, nil
+	return nil
 }
 
 // prepare reads the input of the checks of records.
@@ -253,16 +268,21 @@ var (
 	codeEtcdVersion  = finding.Lookup("etcd-version")
 )
 
-// verify checks the file like etcdshift verify.
-func verify(d *doctor) error {
-	for err := range snapshot.Verify(d.ctx, d.reader.Snapshot()) {
-		if !snapshot.IsDamage(err) {
-			return err
+// verify checks the file like etcdshift verify, and adds the damage to a report. It calls stop at
+// the first damage: no record is trusted then.
+func verify(ctx context.Context, s *snapshot.Snapshot, to *finding.Report, stop func()) (damaged bool, err error) {
+	err = s.Guard(func() error {
+		for err := range snapshot.Verify(ctx, s) {
+			if !snapshot.IsDamage(err) {
+				return err
+			}
+			damaged = true
+			to.Add(CodeDamaged.Because("%s", err))
+			stop()
 		}
-		d.damaged = true
-		d.raise(nil, CodeDamaged, "%s", err)
-	}
-	return d.ctx.Err()
+		return ctx.Err()
+	})
+	return damaged, err
 }
 
 // checkFile checks the file as a whole.
