@@ -183,19 +183,6 @@ func NewObject(t *Type, e *Entry) *Object {
 	return o
 }
 
-// NewChecked returns NewObject with or without Content. Most values are not decoded.
-func NewChecked(t *Type, e *Entry) *Object {
-	o := Undecoded(t, e)
-	var g encoding.Glance
-	switch v, is := o.Protobuf(); {
-	case is && t.CRD == nil && native.Decodes(v):
-	case !is && e.Glance(&g) && !g.Odd && (t.CRD == nil || string(g.Kind) == t.CRD.GroupKind().Kind):
-	default:
-		return NewObject(t, e)
-	}
-	return o
-}
-
 // AsServed converts a CustomResourceDefinition to v1. Servers store v1beta1, but no server serves
 // v1beta1.
 func (o *Object) AsServed() {

@@ -34,7 +34,8 @@ group; a category such as "all"; or several with commas between; "*" is every ty
 come from the CustomResourceDefinitions in the snapshot.
 
 Objects are shown at their stored version, without the defaults of a server. Ages are relative to the newest time in
-the snapshot, or to --age-from. "etcdshift export" prints objects for "kubectl apply".
+the snapshot, or to --age-from. "-o name" reads only keys: it shows unreadable objects, too. "etcdshift export"
+prints objects for "kubectl apply".
 
 Exit status: 0 shown, 1 an object was not found or could not be read, 2 usage, or the snapshot lacks the TYPE, 3 not
 printed without --show-secrets, 130 interrupted.`,

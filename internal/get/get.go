@@ -6,6 +6,7 @@
 //   - Objects are printed while they are read; only templates, raw values and sorted lists wait for
 //     all of them.
 //   - The key of an unreadable value is printed to Options.Errs, and the run ends with an error.
+//     The format "name" reads no values.
 //   - Without Options.Secrets no credential is printed, searched or compared.
 //   - Export removes only fields that a server or controller sets again, and owner references: with
 //     another uid the garbage collector would delete the object.

@@ -93,15 +93,12 @@ func (p *printer) contents(work func(o *gotten), fn func(o *gotten) error) error
 	})
 }
 
-// printNames prints the names in the keys. Values are only checked if they do not select objects.
+// printNames prints the names in the keys. Values are only read if they select objects.
 func (p *printer) printNames() error {
 	work := func(o *gotten) {
-		if o.undecoded() && p.Where == nil && p.Selector.Empty() {
-			o.Object = inspect.NewChecked(o.Type, o.Entry)
-			o.Content = nil
-			return
+		if p.Where != nil || !p.Selector.Empty() {
+			p.choose(o)
 		}
-		p.choose(o)
 	}
 	return p.each(work, func(_ Asked, o *gotten) error {
 		if o.Err != nil {
