@@ -30,6 +30,7 @@ type Entry struct {
 	parsed  bool          // key is that of Key
 	key     parsedKey
 	value   *parsedValue
+	meta    *parsedMeta
 	check   *error // result of Check
 }
 
@@ -41,6 +42,11 @@ type parsedKey struct {
 
 type parsedValue struct {
 	encoding.Value
+	err error
+}
+
+type parsedMeta struct {
+	encoding.Meta
 	err error
 }
 
@@ -87,10 +93,25 @@ func (e *Entry) ParseValue() (encoding.Value, error) {
 	return e.value.Value, e.value.err
 }
 
+// Meta returns the metadata of the value: see encoding.ReadMeta.
+func (e *Entry) Meta() (encoding.Meta, error) {
+	if e.meta == nil {
+		m, err := encoding.ReadMeta(e.Value)
+		e.meta = &parsedMeta{m, err}
+	}
+	return e.meta.Meta, e.meta.err
+}
+
 // Entry returns the decrypted entry of a record of r's snapshot.
 func (r *Reader) Entry(ctx context.Context, rec *snapshot.Record) (*Entry, error) {
-	e := raw(r, rec)
-	return &e, r.Decrypt(ctx, &e)
+	e := new(Entry)
+	return e, r.Read(ctx, rec, e)
+}
+
+// Read sets e to the decrypted entry of a record of r's snapshot.
+func (r *Reader) Read(ctx context.Context, rec *snapshot.Record, e *Entry) error {
+	*e = raw(r, rec)
+	return r.Decrypt(ctx, e)
 }
 
 func raw(r *Reader, rec *snapshot.Record) Entry {
@@ -101,7 +122,7 @@ func raw(r *Reader, rec *snapshot.Record) Entry {
 // Decrypt sets Value, Stale and Undecryptable of an entry from Key and Stored. An error is about
 // reading the snapshot, or about a KMS plugin that does not answer.
 func (r *Reader) Decrypt(ctx context.Context, e *Entry) error {
-	e.Value, e.Stale, e.Undecryptable, e.value, e.check = e.Stored, false, nil, nil, nil
+	e.Value, e.Stale, e.Undecryptable, e.value, e.meta, e.check = e.Stored, false, nil, nil, nil, nil
 	if r.decrypter == nil {
 		e.use(r.layouts)
 		if encoding.Detect(e.Stored) == encoding.FormatEncrypted {

@@ -17,7 +17,7 @@ import (
 type Decrypter interface {
 	// Decrypt returns the plain value, or stored itself if stored is not encrypted. stale means
 	// that a server's next write would encrypt the same object by another provider or key. An error
-	// about the value wraps encoding.ErrEncrypted.
+	// about the value wraps encoding.ErrEncrypted. Calls are concurrent.
 	Decrypt(ctx context.Context, gr schema.GroupResource, key, stored []byte) (plain []byte, stale bool, err error)
 }
 
@@ -168,6 +168,37 @@ func (r *Reader) all(ctx context.Context, prefix []byte) iter.Seq2[*snapshot.Rec
 		return r.snapshot.LiveAt(ctx, prefix, *r.at)
 	}
 	return r.snapshot.Live(ctx, prefix)
+}
+
+// visit calls look with the records of live, on several goroutines at once, and yields the results
+// appended by look in the order of live. r must know the layouts.
+func visit[T any](
+	ctx context.Context, r *Reader, look func(rec *snapshot.Record, found []T) ([]T, error),
+) iter.Seq2[T, error] {
+	if r.at == nil {
+		return snapshot.Visit(ctx, r.snapshot, nil, func(rec *snapshot.Record, found []T) ([]T, error) {
+			if sees, err := r.Sees(ctx, rec.Key); !sees {
+				return found, err
+			}
+			return look(rec, found)
+		})
+	}
+	return stream.Of(func(yield func(T) error) error {
+		var found []T
+		err := stream.Each(r.live(ctx, nil), func(rec *snapshot.Record) (err error) {
+			found, err = look(rec, found)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, one := range found {
+			if err := yield(one); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Sorted lists the records below prefix by their keys, including records of other storages: see

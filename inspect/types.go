@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // Errors of Resolve; the text around them lists similar types.
@@ -102,16 +104,29 @@ func (r *Reader) Types(ctx context.Context) (*Types, error) {
 		return nil, err
 	}
 	layouts := *r.layouts // found by Defined
-	for rec, err := range r.live(ctx, nil) {
+	type folder struct {
+		first   keys.Key
+		at      []byte
+		objects int
+	}
+	look := func(rec *snapshot.Record, found []folder) ([]folder, error) {
+		key, _, err := layouts.Parse(rec.Key)
+		if err != nil { // of no resource
+			return found, nil
+		}
+		i := slices.IndexFunc(found, func(f folder) bool { return f.first.Resource == key.Resource })
+		if i < 0 {
+			i, found = len(found), append(found, folder{first: key, at: rec.Key})
+		}
+		found[i].objects++
+		return found, nil
+	}
+	for f, err := range visit(ctx, r, look) {
 		if err != nil {
 			return nil, err
 		}
-		key, _, err := layouts.Parse(rec.Key)
-		if err != nil { // of no resource
-			continue
-		}
-		t.count(key, func() *Entry {
-			e, _ := r.Get(ctx, rec.Key) // without it, the kind is unknown
+		t.count(f.first, f.objects, func() *Entry {
+			e, _ := r.Get(ctx, f.at) // without it, the kind is unknown
 			return e
 		})
 	}
@@ -146,15 +161,15 @@ func (r *Reader) Defined(ctx context.Context) (*Types, error) {
 // Count counts an object. The first object of a folder without a definition adds a type.
 func (t *Types) Count(e *Entry) {
 	if key, err := e.ParseKey(); err == nil { // other keys have no resource
-		t.count(key, func() *Entry { return e })
+		t.count(key, 1, func() *Entry { return e })
 	}
 }
 
-func (t *Types) count(key keys.Key, first func() *Entry) {
+func (t *Types) count(key keys.Key, objects int, first func() *Entry) {
 	if t.by[key.Resource] == nil {
 		t.insert(folderType(key, first()))
 	}
-	t.by[key.Resource].Objects++
+	t.by[key.Resource].Objects += objects
 }
 
 // Define replaces an earlier CustomResourceDefinition. An unreadable definition changes nothing.
@@ -266,7 +281,7 @@ func (t *Types) Of(gr gvr.GroupResource) *Type {
 var builtinTypes string
 
 // otherGroups maps types to the built-in types of their keys.
-func otherGroups() map[gvr.GroupResource]gvr.GroupResource {
+var otherGroups = sync.OnceValue(func() map[gvr.GroupResource]gvr.GroupResource {
 	return map[gvr.GroupResource]gvr.GroupResource{
 		{Group: "events.k8s.io", Resource: "events"}:   {Resource: "events"},
 		{Group: "extensions", Resource: "ingresses"}:   {Group: "networking.k8s.io", Resource: "ingresses"},
@@ -277,7 +292,7 @@ func otherGroups() map[gvr.GroupResource]gvr.GroupResource {
 			Resource: "networkpolicies"},
 		{Group: "extensions", Resource: "podsecuritypolicies"}: {Group: "policy", Resource: "podsecuritypolicies"},
 	}
-}
+})
 
 // Builtins lists the types of kube-apiserver, in the order in which kubectl prefers groups.
 func Builtins() (types []*Type) {

@@ -125,28 +125,20 @@ func appendDigest(f *os.File, h hash.Hash, image int64) (Digest, error) {
 // bytes, the key, the value): a protection from accidents, not from forged records.
 func (s *Snapshot) ContentHash(ctx context.Context) (out [sha256.Size]byte, err error) {
 	var sum, one big.Int
-	item := func(rec *Record) (summed, int) { return summed{key: rec.Key, value: rec.Value}, len(rec.Value) }
-	err = stream.Each(stream.Ahead(s.Guard, s.Live(ctx, nil), item, (*summed).hash), func(r *summed) error {
-		sum.Add(&sum, one.SetBytes(r.digest[:]))
+	hash := func(rec *Record, found [][]byte) ([][]byte, error) {
+		h := sha256.New()
+		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(rec.Key))))
+		_, _ = h.Write(rec.Key)
+		_, _ = h.Write(rec.Value)
+		return append(found, h.Sum(nil)), nil
+	}
+	err = stream.Each(Visit(ctx, s, nil, hash), func(digest []byte) error {
+		sum.Add(&sum, one.SetBytes(digest))
 		return nil
 	})
 	one.Lsh(big.NewInt(1), 8*sha256.Size)
 	sum.Mod(&sum, &one).FillBytes(out[:])
 	return out, err
-}
-
-// summed is a record of ContentHash.
-type summed struct {
-	key, value []byte
-	digest     [sha256.Size]byte
-}
-
-func (r *summed) hash() {
-	h := sha256.New()
-	_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(r.key))))
-	_, _ = h.Write(r.key)
-	_, _ = h.Write(r.value)
-	h.Sum(r.digest[:0])
 }
 
 // Restored is the answer of a server to "endpoint hashkv" after it starts on a restored file.

@@ -203,8 +203,15 @@ func (x *index) checkRevisionsLeft() error {
 // scan calls fn with the records selected by want in revision order. A Record is reused for later
 // records. Leaves without selected records are not read.
 func (x *index) scan(ctx context.Context, want func(ordinal uint32) bool, fn func(Scanned) error) error {
+	return x.scanLeaves(ctx, 0, x.keys.LeafCount(), want, fn)
+}
+
+// scanLeaves is scan for the leaves [first, end).
+func (x *index) scanLeaves(
+	ctx context.Context, first, end int, want func(ordinal uint32) bool, fn func(Scanned) error,
+) error {
 	b := batch{index: x, want: want}
-	for leaf := range x.keys.LeafCount() {
+	for leaf := first; leaf < end; leaf++ {
 		if leaf%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -30,7 +30,7 @@ func indexed[T any](
 // sequence. Keys and values are valid until Close; the Record itself is reused for the next record.
 func (s *records) Live(ctx context.Context, prefix []byte) iter.Seq2[*Record, error] {
 	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
-		return x.liveBelow(ctx, prefix, func(rec Scanned) error { return yield(rec.Record) })
+		return x.liveBelow(ctx, 0, x.keys.LeafCount(), prefix, func(rec Scanned) error { return yield(rec.Record) })
 	})
 }
 
@@ -43,11 +43,37 @@ func (s *records) LiveAt(ctx context.Context, prefix []byte, rev int64) iter.Seq
 	})
 }
 
-// liveBelow calls fn with the records of Live.
-func (x *index) liveBelow(ctx context.Context, prefix []byte, fn func(Scanned) error) error {
+// visitBytes is the size of the leaves visited by one goroutine at a time.
+const visitBytes = 1 << 19
+
+// Visit calls look with each record of Live, on several goroutines at once, and yields the results
+// appended by look in the order of Live. The Record itself is reused after look returns.
+func Visit[T any](
+	ctx context.Context, s *Snapshot, prefix []byte, look func(rec *Record, found []T) ([]T, error),
+) iter.Seq2[T, error] {
+	return indexed(ctx, &s.records, func(x *index, yield func(T) error) error {
+		read := func(p *leafRange[T]) {
+			p.err = x.liveBelow(ctx, p.leaf, p.end, prefix, func(rec Scanned) (err error) {
+				p.made, err = look(rec.Record, p.made)
+				return err
+			})
+		}
+		end := func(leaf int) int {
+			for size := 0; leaf < len(x.keys.Leaves) && size < visitBytes; leaf++ {
+				p, _ := x.db.Extent(x.keys.Leaves[leaf]) // the index has read the page
+				size += len(p)
+			}
+			return max(leaf, 1) // an inline bucket has one leaf
+		}
+		return stream.Each(ranges(ctx, &s.records, end, read), func(p *leafRange[T]) error { return p.each(yield) })
+	})
+}
+
+// liveBelow calls fn with the records of Live in the leaves [first, end).
+func (x *index) liveBelow(ctx context.Context, first, end int, prefix []byte, fn func(Scanned) error) error {
 	may := x.under(prefix)
 	want := func(ordinal uint32) bool { return x.live.has(ordinal) && may(ordinal) }
-	return x.scan(ctx, want, func(rec Scanned) error {
+	return x.scanLeaves(ctx, first, end, want, func(rec Scanned) error {
 		if !bytes.HasPrefix(rec.Key, prefix) {
 			return nil
 		}
@@ -280,7 +306,7 @@ func (x *index) liveAt(ctx context.Context, prefix []byte, rev int64, fn func(Sc
 		return err
 	}
 	if rev >= x.last.Main {
-		return x.liveBelow(ctx, prefix, fn)
+		return x.liveBelow(ctx, 0, x.keys.LeafCount(), prefix, fn)
 	}
 	p, err := newPast(ctx, x, prefix, rev)
 	if err != nil {

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
@@ -140,8 +142,8 @@ func BenchmarkSift(b *testing.B) {
 	}
 }
 
-// TestLivePrefix checks that a scan of any prefix and a filtered scan of all keys give the same
-// records in the same order.
+// TestLivePrefix checks that Live and Visit of any prefix give the records of a filtered scan of all
+// keys, in the same order.
 func TestLivePrefix(t *testing.T) {
 	s := open(t, gunzip(t, "calico/before.db"))
 	changes := []Change{put("compact_rev_key", "1"), put("//", "2"), put("/registry/", "3"), put("/", "4"),
@@ -171,7 +173,30 @@ func TestLivePrefix(t *testing.T) {
 			got = append(got, string(rec.Key))
 		}
 		require.Equal(t, want, got, "%q", prefix)
+		got, err := visited(t, s, prefix, "")
+		require.NoError(t, err)
+		require.Equal(t, want, got, "%q", prefix)
 	}
+	_, err := visited(t, s, "", "/")
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	got, err := visited(t, s, "", all[len(all)/2])
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.Equal(t, all[:len(all)/2], got, "results before the error")
+}
+
+// visited returns the keys found by Visit below a prefix. The visit of the key bad fails.
+func visited(t *testing.T, s *Snapshot, prefix, bad string) (found []string, err error) {
+	look := func(rec *Record, found []string) ([]string, error) {
+		if string(rec.Key) == bad {
+			return found, errors.ErrUnsupported
+		}
+		return append(found, string(rec.Key)), nil
+	}
+	err = stream.Each(Visit(t.Context(), s, []byte(prefix), look), func(key string) error {
+		found = append(found, key)
+		return nil
+	})
+	return found, err
 }
 
 // TestMarked checks that Marked yields the live records selected by Mark before the index was

@@ -80,33 +80,18 @@ func chosen[T any](
 	ctx context.Context, s *records, want func(key []byte) bool, of func(rec *Record, made []T) ([]T, error),
 ) iter.Seq2[T, error] {
 	bucket := s.db.Bucket("key")
-	leaves := stream.Of(func(yield func(int) error) error {
-		for first := 0; first < bucket.LeafCount(); first += siftLeaves {
-			if err := cmp.Or(ctx.Err(), yield(first)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 	read := func(p *leafRange[T]) {
 		for ; p.leaf < p.end && p.err == nil; p.leaf++ {
 			p.err = p.add(s.db, bucket, want, of)
 		}
 		s.indexed.Add(siftLeaves)
 	}
-	alone := func(first int) (leafRange[T], int) { // one goroutine for each range
-		return leafRange[T]{leaf: first, end: min(bucket.LeafCount(), first+siftLeaves)}, math.MaxInt
-	}
+	end := func(first int) int { return first + siftLeaves }
 	return stream.Of(func(yield func(T) error) error {
 		var last Revision
-		return stream.Each(stream.Ahead(s.Guard, leaves, alone, read), func(p *leafRange[T]) error {
-			for _, made := range p.made {
-				if err := yield(made); err != nil {
-					return err
-				}
-			}
-			if p.first.Main == 0 || p.err != nil {
-				return p.err
+		return stream.Each(ranges(ctx, s, end, read), func(p *leafRange[T]) error {
+			if err := p.each(yield); err != nil || p.first.Main == 0 {
+				return err
 			}
 			if p.first.Compare(last) <= 0 {
 				return errIndex
@@ -115,6 +100,42 @@ func chosen[T any](
 			return nil
 		})
 	})
+}
+
+// ranges yields all leaves in ranges, after read has run on each range, on several goroutines at
+// once. end returns the leaf after the range that begins with leaf first.
+func ranges[T any](
+	ctx context.Context, s *records, end func(first int) int, read func(p *leafRange[T]),
+) iter.Seq2[*leafRange[T], error] {
+	leaves := s.db.Bucket("key").LeafCount()
+	all := stream.Of(func(yield func(p leafRange[T]) error) error {
+		var p leafRange[T]
+		for ; p.leaf < leaves; p.leaf = p.end {
+			err := s.read(func() error {
+				p.end = min(leaves, end(p.leaf))
+				return ctx.Err()
+			})
+			if err == nil {
+				err = yield(p)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	alone := func(p leafRange[T]) (leafRange[T], int) { return p, math.MaxInt } // one goroutine for each range
+	return stream.Ahead(s.Guard, all, alone, read)
+}
+
+// each yields the results of a range, and returns the error that ended them.
+func (p *leafRange[T]) each(yield func(T) error) error {
+	for _, made := range p.made {
+		if err := yield(made); err != nil {
+			return err
+		}
+	}
+	return p.err
 }
 
 // add adds the records of a leaf.

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -29,6 +30,7 @@ func (st *staged) creates() bool { return st.prior == 0 && !st.delete }
 
 // plan keeps staged writes in order, with keys and values in a spool.
 type plan struct {
+	mu sync.RWMutex // of changes, for readers on other goroutines
 	spool
 	chunks  []chunk
 	planned int    // without dropped writes
@@ -86,6 +88,8 @@ func (p *plan) get(key []byte) (*staged, error) {
 
 // put stages a write. A key that is staged again keeps its position.
 func (p *plan) put(key, value []byte, st staged) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	old, number, err := p.find(key)
 	if err != nil {
 		return err
@@ -143,6 +147,8 @@ func (c *chunk) mayCreate(prefix []byte) bool {
 }
 
 func (p *plan) attach(key []byte, lease int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	st, err := p.get(key)
 	if st != nil {
 		st.lease = lease
@@ -166,6 +172,8 @@ func (st *staged) before(step uint16) bool {
 
 // drop removes the staged write of key from the plan.
 func (p *plan) drop(key []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	st, err := p.get(key)
 	if st != nil {
 		if st.step == p.step && !st.stagedBefore {

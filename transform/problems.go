@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -22,7 +23,7 @@ import (
 type findings struct {
 	report        *Report
 	problems      map[problemID]int // index in the report
-	undecryptable map[string]error  // see overlay
+	undecryptable *sync.Map         // see overlay
 }
 
 // Raise reports a finding about the record at key. goOn is false if the finding refuses the run.
@@ -102,13 +103,20 @@ func CheckValue(key keys.Key, value []byte) error {
 // noteUndecryptable remembers why a value cannot be decrypted, for later findings about the value.
 func (v *overlay) noteUndecryptable(e *Entry) {
 	if e != nil && e.Undecryptable != nil {
-		v.undecryptable[string(e.Key)] = e.Undecryptable
+		v.undecryptable.Store(string(e.Key), e.Undecryptable)
 	}
+}
+
+// why returns why the value of a key cannot be decrypted; nil for other values.
+func (v *findings) why(key string) error {
+	why, _ := v.undecryptable.Load(key)
+	err, _ := why.(error)
+	return err
 }
 
 // explain adds to the reason of an encrypted value why no key decrypts the value.
 func (v *findings) explain(p finding.Finding) string {
-	why, reason := v.undecryptable[p.Key], p.Reason
+	why, reason := v.why(p.Key), p.Reason
 	if p.Code.Name != finding.Encrypted.Name || why == nil || strings.Contains(reason, why.Error()) {
 		return reason
 	}
@@ -122,7 +130,7 @@ func (v *findings) explain(p finding.Finding) string {
 
 // merge adds the reason of p to a problem, unless the problem has the reason already.
 func (v *findings) merge(old *finding.Finding, p finding.Finding) {
-	if why := v.undecryptable[p.Key]; p.Code.Name == finding.Encrypted.Name && why != nil &&
+	if why := v.why(p.Key); p.Code.Name == finding.Encrypted.Name && why != nil &&
 		strings.Contains(old.Reason, why.Error()) {
 		p.Reason = strings.TrimSuffix(strings.TrimSuffix(p.Reason, why.Error()), ": ")
 	}

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/etcdshift/etcdshift/finding"
@@ -147,7 +148,7 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 }
 
 func newView(src *snapshot.Snapshot, o Options, r *Report) *View {
-	undecryptable := map[string]error{}
+	undecryptable := new(sync.Map)
 	v := &View{
 		overlay: &overlay{
 			src: src, encrypter: o.Encryption, plan: newPlan(o.folder()), prefixes: o.Prefixes,

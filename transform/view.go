@@ -3,6 +3,7 @@ package transform
 import (
 	"context"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -23,8 +24,8 @@ type overlay struct {
 	encrypter     Encrypter // nil without an encryption configuration
 	plaintext     bool      // store values unencrypted: see Output
 	plan          *plan
-	prefixes      []string         // of Options
-	undecryptable map[string]error // why values cannot be decrypted, by key
+	prefixes      []string  // of Options
+	undecryptable *sync.Map // why values cannot be decrypted: errors by key
 }
 
 // View is a snapshot with staged changes on top. Values are read and staged decrypted; staging
@@ -58,11 +59,11 @@ func (v *overlay) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, err
 			return
 		}
 		for rec, err := range v.src.Live(ctx, prefix) {
-			var e *Entry
+			e, found := new(Entry), false
 			if err == nil {
-				e, err = v.entry(ctx, rec)
+				found, err = v.fill(ctx, rec, e)
 			}
-			if err == nil && e == nil {
+			if err == nil && !found {
 				continue
 			}
 			if !yield(e, err) || err != nil {
@@ -88,28 +89,39 @@ func (v *overlay) created(ctx context.Context, prefix []byte) iter.Seq2[*Entry, 
 
 // Get returns the latest value of key; nil for none.
 func (v *overlay) Get(ctx context.Context, key []byte) (*Entry, error) {
-	switch st, err := v.plan.get(key); {
-	case err != nil:
-		return nil, err
-	case st != nil:
-		return v.staged(ctx, st)
+	if e, planned, err := v.planned(ctx, key); planned || err != nil {
+		return e, err
 	}
 	e, err := v.reader.Get(ctx, key)
 	v.noteUndecryptable(e)
 	return e, err
 }
 
-// entry returns the entry of a stored record; nil if its deletion is staged.
-func (v *overlay) entry(ctx context.Context, rec *snapshot.Record) (*Entry, error) {
-	switch st, err := v.plan.get(rec.Key); {
-	case err != nil:
-		return nil, err
-	case st != nil:
-		return v.staged(ctx, st)
+// planned returns the entry of a planned change, nil for a deletion. planned is false for a key
+// without a planned change.
+func (v *overlay) planned(ctx context.Context, key []byte) (e *Entry, planned bool, err error) {
+	v.plan.mu.RLock()
+	defer v.plan.mu.RUnlock()
+	st, err := v.plan.get(key)
+	if st == nil || err != nil {
+		return nil, false, err
 	}
-	e, err := v.reader.Entry(ctx, rec)
+	e, err = v.staged(ctx, st)
+	return e, true, err
+}
+
+// fill sets e to the entry of a stored record. found is false if the deletion of the record is
+// staged.
+func (v *overlay) fill(ctx context.Context, rec *snapshot.Record, e *Entry) (found bool, err error) {
+	if staged, planned, err := v.planned(ctx, rec.Key); planned || err != nil {
+		if staged != nil {
+			*e = *staged
+		}
+		return staged != nil, err
+	}
+	err = v.reader.Read(ctx, rec, e)
 	v.noteUndecryptable(e)
-	return e, err
+	return true, err
 }
 
 // staged returns the entry of a staged change; nil for a deletion.
