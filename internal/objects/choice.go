@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/stream"
@@ -155,14 +154,12 @@ type Candidate struct {
 // Candidates yields all objects of the types and namespaces, chosen or not. It reports missing
 // names, and objects for which a selector or --where has no result; these are not yielded. Without
 // decode, only objects needed for the choice are decoded: an undecoded object has no Content and no
-// Err.
-func (c *Choice) Candidates(ctx context.Context, v *transform.View, decode bool) iter.Seq2[Candidate, error] {
+// Err. all are the types of v.
+func (c *Choice) Candidates(
+	ctx context.Context, v *transform.View, all *inspect.Types, decode bool,
+) iter.Seq2[Candidate, error] {
 	return stream.Of(func(yield func(Candidate) error) error {
 		prefixes, err := v.KubernetesPrefixes(ctx)
-		if err != nil {
-			return err
-		}
-		all, err := v.Types(ctx)
 		if err != nil {
 			return err
 		}
@@ -198,16 +195,16 @@ func (c *Choice) ofType(
 	if t.Namespaced {
 		in.Namespace = c.namespace
 	}
-	of := func(e *transform.Entry) Candidate {
-		one := Candidate{Object: inspect.Undecoded(t.Type, e)}
+	look := func(e *transform.Entry) (*Candidate, bool) {
+		one := &Candidate{Object: inspect.Undecoded(t.Type, e)}
 		key, err := e.ParseKey()
 		one.skip = err != nil || key.Resource != t.Resource || !in.Holds(key)
 		one.Chosen = !one.skip && (t.names == nil || slices.Contains(t.names, key.Name))
-		return one
+		c.decide(ctx, one, decode)
+		return one, true
 	}
-	live := v.Live(ctx, keys.Kubernetes{Prefix: prefix}.Dir(t.Resource))
 	return stream.Of(func(yield func(Candidate) error) error {
-		return stream.Each(transform.Ahead(v, live, of, func(one *Candidate) { c.decide(ctx, one, decode) }),
+		return stream.Each(transform.Visit(ctx, v, keys.Kubernetes{Prefix: prefix}.Dir(t.Resource), look),
 			func(one *Candidate) error {
 				if _, err := one.ParseKey(); err != nil && t.names == nil && one.Layout() != nil {
 					v.Raise(string(one.Key), finding.UnknownKey.Because("%v", err))
@@ -239,8 +236,11 @@ func (c *Choice) decide(ctx context.Context, one *Candidate, decode bool) {
 	}
 	if byFields {
 		c.decideByContent(ctx, one)
-	} else if !c.selector.Labels.Empty() {
-		meta, err := encoding.ReadMeta(one.Value)
+	} else if !decode || !c.selector.Labels.Empty() {
+		meta, err := one.Meta() // a deletion asks for it again
+		if c.selector.Labels.Empty() {
+			return
+		}
 		if one.Undecryptable != nil {
 			err = one.Undecryptable
 		}

@@ -32,7 +32,11 @@ type names struct {
 }
 
 func (n *names) Plan(ctx context.Context, v *transform.View) error {
-	for o, err := range n.Candidates(ctx, v, n.decode) {
+	types, err := v.Types(ctx)
+	if err != nil {
+		return err
+	}
+	for o, err := range n.Candidates(ctx, v, types, n.decode) {
 		if err != nil {
 			return err
 		}

@@ -76,7 +76,7 @@ func (f *Freed) Deleted(e *transform.Entry) {
 	if key.Resource.String() == nodes {
 		f.nodes[holding{prefix: key.Prefix, name: key.Name}] = true
 	}
-	if meta, err := encoding.ReadMeta(e.Value); err == nil && key.Namespace != "" && len(meta.Finalizers) > 0 {
+	if meta, err := e.Meta(); err == nil && key.Namespace != "" && len(meta.Finalizers) > 0 {
 		f.note(holding{key.Prefix, "namespaces", "", key.Namespace}, held{})
 	}
 }

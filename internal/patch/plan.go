@@ -36,7 +36,11 @@ type patch struct {
 func (p *patch) Plan(ctx context.Context, v *transform.View) error {
 	p.freed, p.gained = objects.NewFreed(v), map[string][]string{}
 	chosen, changed := 0, 0
-	for one, err := range p.choice.Candidates(ctx, v, true) {
+	types, err := v.Types(ctx)
+	if err != nil {
+		return err
+	}
+	for one, err := range p.choice.Candidates(ctx, v, types, true) {
 		if err != nil {
 			return err
 		}

@@ -47,6 +47,7 @@ func (r *run) collect() error {
 	if len(r.gone) == 0 {
 		return nil
 	}
+	transform.Foresee(r.ctx, r.view)
 	c := r.newCollector()
 	if err := c.read(); err != nil {
 		return err
@@ -80,43 +81,42 @@ type dependent struct {
 	err    error // why the owners are unknown
 }
 
-func (h *dependent) read() {
+// read reads the owners, and reports whether there are any, or they are unknown.
+func (h *dependent) read() bool {
 	var g encoding.Glance
 	if h.err = h.Undecryptable; h.err != nil {
-		return
+		return true
 	}
 	if g.Glance(h.Value) {
 		for _, owner := range g.Owners {
 			h.owners = append(h.owners, objects.ToUID(owner.UID))
 		}
-		return
+		return len(h.owners) > 0
 	}
 	meta, err := encoding.ReadMeta(h.Value)
 	h.err = err
 	for _, owner := range meta.OwnerReferences {
 		h.owners = append(h.owners, objects.ToUID(owner.UID))
 	}
+	return err != nil || len(h.owners) > 0
 }
 
 // withOwners yields the remaining objects with their owners, except Events and objects without a
 // definition: the garbage collector does not see these.
 func (r *run) withOwners(yield func(*dependent) error) error {
-	of := func(e *transform.Entry) dependent { return dependent{Entry: e} }
-	all := transform.Ahead(r.view, r.view.Live(r.ctx, nil), of, (*dependent).read)
-	return stream.Each(all, func(h *dependent) error {
-		key, err := h.ParseKey()
-		if err != nil || h.Layout() != keys.Layout(keys.Kubernetes{Prefix: key.Prefix}) ||
+	look := func(e *transform.Entry) (*dependent, bool) {
+		key, err := e.ParseKey()
+		if err != nil || e.Layout() != keys.Layout(keys.Kubernetes{Prefix: key.Prefix}) ||
 			key.Resource.Resource == "events" {
-			return nil
+			return nil, false
 		}
 		if t := r.types.Of(key.Resource); t == nil || !t.Builtin && t.CRD == nil {
-			return nil
+			return nil, false
 		}
-		if h.err == nil && len(h.owners) == 0 {
-			return nil
-		}
-		return yield(h)
-	})
+		h := &dependent{Entry: e}
+		return h, h.read()
+	}
+	return stream.Each(transform.Visit(r.ctx, r.view, nil, look), yield)
 }
 
 // read reads all owner references, and reports the first unreadable value.

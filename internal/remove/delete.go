@@ -87,7 +87,7 @@ type (
 // deleteChosen deletes the chosen objects or, with --keep, all others.
 func (r *run) deleteChosen(d *Delete) error {
 	kept := 0
-	err := stream.Each(d.choice.Candidates(r.ctx, r.view, false), func(one objects.Candidate) error {
+	err := stream.Each(d.choice.Candidates(r.ctx, r.view, r.types, false), func(one objects.Candidate) error {
 		if one.Chosen == d.keep {
 			kept++
 			return nil
@@ -109,7 +109,7 @@ func (r *run) deleteChosen(d *Delete) error {
 
 // deleteOne deletes an object and records data for later steps.
 func (r *run) deleteOne(e *transform.Entry, key keys.Key, chosen bool) error {
-	meta, err := encoding.ReadMeta(e.Value)
+	meta, err := e.Meta()
 	if e.Undecryptable != nil {
 		err = e.Undecryptable
 	}
@@ -142,7 +142,7 @@ func (r *run) note(e *transform.Entry, key keys.Key) {
 	case keys.DefinitionType():
 		r.definitions[folder{key.Prefix, schema.ParseGroupResource(key.Name)}] = &left{key: string(e.Key)}
 	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
-		if meta, err := encoding.ReadMeta(e.Value); err == nil {
+		if meta, err := e.Meta(); err == nil {
 			r.claims[objects.ToUID(meta.UID)] = true
 		}
 	case schema.GroupResource{Resource: "services"}:
