@@ -36,14 +36,18 @@ const (
 func (s *storage) migrateObjects(ctx context.Context, k *kind) error {
 	var batch []*object
 	size := 0
-	item := func(e *transform.Entry) *object { return &object{Entry: e, meter: s.Budget().Meter()} }
-	look := func(o **object) { (*o).look(s.keys, k, s.opts) }
-	for o, err := range transform.Ahead(s.View, s.Live(ctx, s.dirs(k)[0]), item, look) {
+	look := func(e *transform.Entry) (*object, bool) {
+		o := &object{Entry: e}
+		o.look(s.keys, k, s.opts)
+		return o, true
+	}
+	for o, err := range transform.Visit(ctx, s.View, s.dirs(k)[0], look) {
 		if err != nil {
 			return err
 		}
-		batch = append(batch, *o)
-		if size += len((*o).Value); len(batch) < batchObjects && size < batchBytes {
+		o.meter = s.Budget().Meter()
+		batch = append(batch, o)
+		if size += len(o.Value); len(batch) < batchObjects && size < batchBytes {
 			continue
 		}
 		if err := s.migrateBatch(ctx, k, batch); err != nil {

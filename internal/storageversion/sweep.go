@@ -12,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -27,14 +28,17 @@ func (s *storage) sweep(ctx context.Context) error {
 		*transform.Entry
 		concerned bool // its owner references may have to change
 	}
-	look := func(e *swept) {
-		if key, err := e.ParseKey(); err == nil && !checked.Has(key.Resource) {
-			_ = e.Check() // the entry keeps the result
+	look := func(e *transform.Entry) (swept, bool) {
+		if e.Layout() != keys.Layout(s.keys) {
+			return swept{}, false
 		}
-		e.concerned = gone.concerns(e.Entry)
+		key, badKey := e.ParseKey()
+		one := swept{e, gone.concerns(e)}
+		return one, one.concerned || s.opts.Rewrap && (e.Stale || e.Undecryptable != nil) ||
+			badKey == nil && (mayRaise(key) ||
+				!checked.Has(key.Resource) && (keys.IsCustom(key.Resource) || e.Check() != nil))
 	}
-	item := func(e *transform.Entry) swept { return swept{Entry: e} }
-	for e, err := range transform.Ahead(s.View, s.Below(ctx, s.keys.Prefix), item, look) {
+	for e, err := range transform.Visit(ctx, s.View, []byte(s.keys.Prefix+"/"), look) {
 		if err != nil {
 			return err
 		}
@@ -57,6 +61,11 @@ func (s *storage) sweep(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// mayRaise reports whether reportHelm or reportMigrator may raise a finding for an object.
+func mayRaise(key keys.Key) bool {
+	return strings.HasPrefix(key.Name, helmPrefix) || key.Resource.String() == migrations
 }
 
 // check reports faults of a value without a definition in the storage, and returns whether the
@@ -85,23 +94,23 @@ func reportStrays(ctx context.Context, v *transform.View, prefixes []string) err
 	if err != nil {
 		return err
 	}
-	for e, err := range v.Live(ctx, nil) {
-		if err != nil {
-			return err
-		}
+	stray := func(e *transform.Entry) (*transform.Entry, bool) {
 		in, found := layouts.Of(e.Key)
-		if encoding.Detect(e.Stored) == encoding.FormatEncrypted && !(found && slices.Contains(prefixes, in.Prefix)) {
-			v.Raise(string(e.Key), codeUnknownKey.Because("it is encrypted, and under none of the storage prefixes "+
-				"%s: name its own with --prefix",
-				strings.Join(prefixes, ", ")))
-		}
+		migrated := found && slices.Contains(prefixes, in.Prefix)
+		return e, !migrated && encoding.Detect(e.Stored) == encoding.FormatEncrypted
 	}
-	return nil
+	return stream.Each(transform.Visit(ctx, v, nil, stray), func(e *transform.Entry) error {
+		v.Raise(string(e.Key), codeUnknownKey.Because("it is encrypted, and under none of the storage prefixes %s: "+
+			"name its own with --prefix", strings.Join(prefixes, ", ")))
+		return nil
+	})
 }
+
+const migrations = "storageversionmigrations.storagemigration.k8s.io"
 
 // reportMigrator warns of a migration that the cluster has begun and not ended.
 func (s *storage) reportMigrator(e *transform.Entry, key keys.Key) {
-	if key.Resource.String() != "storageversionmigrations.storagemigration.k8s.io" || e.Undecryptable != nil {
+	if key.Resource.String() != migrations || e.Undecryptable != nil {
 		return
 	}
 	migration, err := native.As[storagemigration.StorageVersionMigration](e.ParseValue()) // check reports errors
