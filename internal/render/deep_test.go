@@ -46,6 +46,18 @@ func TestDeepObjects(t *testing.T) {
 	}
 }
 
+// TestIndented checks that indented JSON is that of json.Indent.
+func TestIndented(t *testing.T) {
+	for _, text := range []string{"1", `"a"`, "{}", "[]", "[{},[]]", `{"a":[1,2,{"b":null}],"c":{},"d":[[[]],{"e":true}]}`,
+		`{"\"":"\\","\\\"{":"[,:]}","a b":" \\\\\" "}`, "[\"\x7f\",\"\u009b{\",\"\u00e9\u202e\",\"\u2028\\n\"]\n",
+		strings.Repeat("[", deepest-1) + strings.Repeat("]", deepest-1)} {
+		require.False(t, tooDeep([]byte(text), "    ", "  "))
+		var want bytes.Buffer
+		require.NoError(t, json.Indent(&want, []byte(text), "    ", "  "))
+		require.Equal(t, string(escapeControls(want.Bytes())), string(indented([]byte(text), "    ", "  ")))
+	}
+}
+
 // TestWideObjects checks that an object with many deep lines is printed on one line too, even if it
 // is not too deep.
 func TestWideObjects(t *testing.T) {

@@ -37,7 +37,7 @@ func write(w io.Writer) func([]byte, error) error {
 // encode returns v as JSON with a line end and escaped control characters, on one line if indent is
 // "" or v is nested too deep. Lines after the first begin with prefix.
 func encode(v any, prefix, indent string) ([]byte, error) {
-	var line, out bytes.Buffer
+	var line bytes.Buffer
 	e := json.NewEncoder(&line)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
@@ -46,10 +46,49 @@ func encode(v any, prefix, indent string) ([]byte, error) {
 	if prefix == "" && indent == "" || tooDeep(line.Bytes(), prefix, indent) {
 		return escapeControls(line.Bytes()), nil
 	}
-	if err := json.Indent(&out, line.Bytes(), prefix, indent); err != nil {
-		return nil, err
+	return indented(line.Bytes(), prefix, indent), nil
+}
+
+// indented returns JSON of one line, not too deep, like json.Indent, and escapes controls.
+func indented(line []byte, prefix, indent string) []byte {
+	out := make([]byte, 0, 2*len(line))
+	blanks := "\n" + prefix + strings.Repeat(indent, deepest)
+	begin := blanks[:1+len(prefix)]
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; c {
+		case '"':
+			end, ascii := i+1, true
+			for ; line[end] != '"'; end++ {
+				ascii = ascii && line[end] < 0x7f
+				if line[end] == '\\' {
+					end++
+				}
+			}
+			text := line[i : end+1]
+			if !ascii {
+				text = escapeControls(text)
+			}
+			out, i = append(out, text...), end
+		case '{', '[':
+			if line[i+1] == c+2 { // its end
+				out = append(out, c, c+2)
+				i++
+				continue
+			}
+			begin = blanks[:len(begin)+len(indent)]
+			out = append(append(out, c), begin...)
+		case '}', ']':
+			begin = blanks[:len(begin)-len(indent)]
+			out = append(append(out, begin...), c)
+		case ',':
+			out = append(append(out, c), begin...)
+		case ':':
+			out = append(out, ": "...)
+		default:
+			out = append(out, c)
+		}
 	}
-	return escapeControls(out.Bytes()), nil
+	return out
 }
 
 const (
@@ -158,8 +197,12 @@ func (l *List) Add(v any) error { return l.AddEncoded(l.Encode(v)) }
 
 // AddEncoded prints the element of a call of Encode.
 func (l *List) AddEncoded(text []byte, err error) error {
-	if l.count++; l.count > 1 && err == nil && l.format != "yaml" && l.format != "jsonl" {
-		err = l.w.WriteByte(',')
+	if l.count++; err == nil && l.format != "yaml" && l.format != "jsonl" {
+		lead := "\n" + l.indent + l.indent
+		if l.count > 1 {
+			lead = "," + lead
+		}
+		_, err = l.w.WriteString(lead)
 	}
 	return write(l.w)(text, err)
 }
@@ -174,9 +217,8 @@ func (l *List) Encode(v any) ([]byte, error) {
 		text = bytes.ReplaceAll(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"), []byte("\n  "))
 		return slices.Concat([]byte("- "), text, []byte("\n")), err
 	}
-	lead := "\n" + l.indent + l.indent
 	text, err := encode(v, l.indent+l.indent, l.indent)
-	return append([]byte(lead), bytes.TrimSuffix(text, []byte("\n"))...), err
+	return bytes.TrimSuffix(text, []byte("\n")), err
 }
 
 // End ends the list and prints the fields of tail, which encodes as an object.
