@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -85,9 +86,10 @@ func (e *exporter) survey(asked []Asked) error {
 	}
 	services := Asked{Type: e.types.Of(schema.GroupResource{Resource: "services"})}
 	for _, a := range append([]Asked{services}, asked...) { // Services decide which Endpoints are left out
-		err := stream.Each(e.reader.Objects(e.ctx, a.Type, e.selection(a)), func(o *inspect.Object) error {
-			if o.Err == nil && e.reason(a, o) == "" && e.labels.Fits(o.Content) {
-				e.look(a.Type, o)
+		err := stream.Each(e.ahead(e.selected(a), (*gotten).decode), func(o *gotten) error {
+			e.omitter.see(a.Type, o.Content)
+			if o.Err == nil && e.reason(a, o.Object) == "" && e.labels.Fits(o.Content) {
+				e.look(a.Type, o.Object)
 			}
 			return nil
 		})
@@ -156,11 +158,17 @@ func (e *exporter) reason(a Asked, o *inspect.Object) omission {
 	return e.omitter.leftOut(a.Type, o.Content)
 }
 
+// isOther reports whether only definitions are exported, and a type is another one.
+func (e *exporter) isOther(a Asked) bool { return e.CRDs && a.Type.Resource != keys.DefinitionType() }
+
 // leaves counts an object to leave out, and returns true.
 func (e *exporter) leaves(a Asked, o *gotten) bool {
-	if e.CRDs && a.Type.Resource != keys.DefinitionType() {
+	if e.isOther(a) {
 		e.shown--
 		return true
+	}
+	if o.Content == nil { // written
+		return false
 	}
 	why := e.reason(a, o.Object)
 	if why == "" {
@@ -274,51 +282,72 @@ func (e *exporter) say() {
 // --show-secrets: a redacted Secret would overwrite a good one.
 func (e *exporter) exportAll() error {
 	sortByRank(e.asked)
-	return e.each(func(o *gotten) { e.choose(o) }, func(a Asked, o *gotten) error {
-		if o.Err == nil && e.leaves(a, o) {
-			return nil
+	for _, a := range e.asked {
+		write := func(o *gotten) {
+			if e.choose(o) && !e.isOther(a) && e.reason(a, o.Object) == "" {
+				e.write(o)
+			}
 		}
-		return e.export(o)
-	})
+		err := stream.Each(e.objects(a, write), func(o *gotten) error {
+			if o.Err != nil || e.leaves(a, o) {
+				return nil
+			}
+			return e.export(o)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (e *exporter) export(o *gotten) (err error) {
+// write writes the manifest of an object, which must be decoded. Concurrent calls are allowed.
+func (e *exporter) write(o *gotten) {
 	content := o.Content
-	_, dying, _ := unstructured.NestedFieldNoCopy(content, "metadata", "deletionTimestamp")
+	if o.Content = nil; o.Partial {
+		o.err = errors.New("this build does not know the kind, only its metadata could be read; -o raw has the bytes")
+		return
+	}
+	_, o.dying, _ = unstructured.NestedFieldNoCopy(content, "metadata", "deletionTimestamp")
+	content, err := toManifest(o.Type, content)
+	if err == nil {
+		o.text, err = render.YAML(content)
+	}
+	if o.err = err; err != nil {
+		return
+	}
+	const longest = 256 << 10    // annotations: kubectl stores the applied object in one
+	if len(o.text) > longest/8 { // escapes in JSON are longer
+		applied, err := json.Marshal(content)
+		o.large = err == nil && len(applied) > longest
+	}
+	o.hidden = e.hide != nil && e.hide.Object(o.Key, content)
+}
+
+// export prints the manifest of an object.
+func (e *exporter) export(o *gotten) (err error) {
 	switch {
-	case o.Err != nil:
-		return nil
-	case o.Partial:
-		err = errors.New("this build does not know the kind, only its metadata could be read; -o raw has the bytes")
-	default:
-		content, err = toManifest(o.Type, o.Content)
-	}
-	if err != nil {
+	case o.err != nil:
 		e.shown--
-		e.sayUnread(o, err)
+		e.sayUnread(o, o.err)
 		return nil
-	}
-	text, err := render.YAML(content)
-	if err != nil {
-		return fmt.Errorf("%s: %w", o.Key, err)
-	}
-	if e.hide != nil && e.hide.Object(o.Key, content) {
+	case o.hidden:
 		e.shown--
 		e.kept++
 		fmt.Fprintf(e.Errs, "%s: not exported: its secrets need --show-secrets\n", render.Printable(string(o.Key)))
 		return nil
-	}
-	const longest = 256 << 10 // annotations: kubectl stores the applied object in one
-	if applied, err := json.Marshal(content); err == nil && len(applied) > longest {
+	case o.large:
 		e.large++
 	}
-	if dying && !e.Quiet {
+	if o.dying && !e.Quiet {
 		fmt.Fprintf(e.Errs, "%s: it was in deletion and is alive again once applied; "+
 			"Kubernetes' own finalizers are removed, others stay\n", render.Printable(string(o.Key)))
 	}
 	if e.printed++; e.printed > 1 {
-		text = append([]byte("---\n"), text...)
+		if _, err := io.WriteString(e.Out, "---\n"); err != nil {
+			return err
+		}
 	}
-	_, err = e.Out.Write(text)
+	_, err = e.Out.Write(o.text)
 	return err
 }

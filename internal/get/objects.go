@@ -31,6 +31,8 @@ type gotten struct {
 	unasked   *finding.Finding // why --where has no result; nil otherwise
 	cells     []any            // of a table
 	text      []byte           // of a document
+	dying     bool             // of a manifest: the object was in deletion
+	large     bool             // of a manifest: too large for a client-side apply
 	hidden    bool             // something was redacted
 	err       error            // of the text
 }

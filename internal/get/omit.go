@@ -24,13 +24,26 @@ const (
 // omissions lists all of them.
 func omissions() []omission { return []omission{omitMade, omitFinished, omitStale, omitToken} }
 
-// omitter leaves out what need not be applied. It has to see Services before their Endpoints. The
+// omitter leaves out what need not be applied. It has to see all Services before. The
 // zero value is ready.
 type omitter struct {
 	selecting map[[2]string]bool // namespace and name of Services whose Endpoints a controller creates
 }
 
-// leftOut returns why an object is left out; "" if it is not.
+// see remembers a Service.
+func (c *omitter) see(t *inspect.Type, content map[string]any) {
+	selector, _, _ := unstructured.NestedMap(content, "spec", "selector")
+	if !t.Builtin || t.Resource.Resource != "services" || len(selector) == 0 || madeAgain(content) {
+		return
+	}
+	if c.selecting == nil {
+		c.selecting = map[[2]string]bool{}
+	}
+	u := unstructured.Unstructured{Object: content}
+	c.selecting[[2]string{u.GetNamespace(), u.GetName()}] = true
+}
+
+// leftOut returns why an object is left out; "" if it is not. Concurrent calls are allowed.
 func (c *omitter) leftOut(t *inspect.Type, content map[string]any) omission {
 	u := unstructured.Unstructured{Object: content}
 	switch {
@@ -45,13 +58,6 @@ func (c *omitter) leftOut(t *inspect.Type, content map[string]any) omission {
 		return omitStale
 	case "csistoragecapacities":
 		return omitMade
-	case "services":
-		if selector, _, _ := unstructured.NestedMap(content, "spec", "selector"); len(selector) > 0 {
-			if c.selecting == nil {
-				c.selecting = map[[2]string]bool{}
-			}
-			c.selecting[at] = true
-		}
 	case "endpoints":
 		if u.GetAnnotations()["control-plane.alpha.kubernetes.io/leader"] != "" {
 			return omitStale
