@@ -73,7 +73,9 @@ func rows() []row {
 		read("verify", peer{peerHash, 1.3}, peer{peerCheck, 0}),
 	}, []row{
 		// Without a digest, because its check is not measured here.
-		{name: "get pods -A", input: "raw", args: []string{"get", "IN", "pods", "-A"}, seconds: 0.3},
+		{name: "get pods -A", input: "raw", args: []string{"get", "IN", "pods", "-A"}, seconds: 1},
+		{name: "get pods -A -o name", input: "raw", args: []string{"get", "IN", "pods", "-A", "-o", "name"}, seconds: 0.5},
+		{name: "get pods -A -o json", input: "raw", args: []string{"get", "IN", "pods", "-A", "-o", "json"}, seconds: 4},
 		{name: "get pod/needle", input: "raw", args: []string{"get", "IN", "pod/needle", "-n", "tenant-000"},
 			seconds: 0.05},
 		{name: "delete 100,000 Events", input: "events", sizes: []string{"S"},
