@@ -71,27 +71,25 @@ func AddSecrets(ctx context.Context, r *Reader, to *redact.Shared) error {
 			return err
 		}
 	}
-	of := func(rec *snapshot.Record) (secrets []redact.Secret, err error) {
+	of := func(rec *snapshot.Record, secrets []redact.Secret) ([]redact.Secret, error) {
+		if rec.Tombstone {
+			return secrets, nil
+		}
 		e, err := r.Entry(ctx, rec)
 		if err != nil || e.Undecryptable != nil {
-			return nil, err
+			return secrets, err
 		}
 		if content, err := native.Decode(e.Value); err == nil {
-			secrets = redact.SecretsIn(e.Key, content, redact.Brief)
+			secrets = append(secrets, redact.SecretsIn(e.Key, content, redact.Brief)...)
 		}
 		return secrets, nil
 	}
 	release := []byte("/sh.helm.release.v1.") // packed and long; its rendered credentials are in other Secrets
 	want := func(key []byte) bool { return keys.HoldsCredentials(key) && !bytes.Contains(key, release) }
-	for found, err := range snapshot.Chosen(ctx, r.snapshot, want, of) {
-		if err != nil {
-			return err
-		}
-		for _, secret := range found {
-			to.Add(secret)
-		}
-	}
-	return nil
+	return stream.Each(snapshot.Chosen(ctx, r.snapshot, want, of), func(secret redact.Secret) error {
+		to.Add(secret)
+		return nil
+	})
 }
 
 // addNames adds the secrets that are also names of objects or namespaces.
@@ -107,13 +105,8 @@ func addNames(ctx context.Context, r *Reader, s *redact.Shared, names map[string
 		}
 		return false
 	}
-	for _, err := range snapshot.Chosen(ctx, r.snapshot, look,
-		func(*snapshot.Record) (none struct{}, _ error) { return none, nil }) {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	keep := func(_ *snapshot.Record, none []any) ([]any, error) { return none, nil }
+	return stream.Each(snapshot.Chosen(ctx, r.snapshot, look, keep), func(any) error { return nil })
 }
 
 // NewestTime returns the newest time in the last written objects: of a creation, heartbeat, renewal

@@ -142,8 +142,8 @@ func BenchmarkSift(b *testing.B) {
 	}
 }
 
-// TestLivePrefix checks that Live and Visit of any prefix give the records of a filtered scan of all
-// keys, in the same order.
+// TestLivePrefix checks that Live and Visit of any prefix give the records of a filtered scan of
+// all keys, in the same order.
 func TestLivePrefix(t *testing.T) {
 	s := open(t, gunzip(t, "calico/before.db"))
 	changes := []Change{put("compact_rev_key", "1"), put("//", "2"), put("/registry/", "3"), put("/", "4"),

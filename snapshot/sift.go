@@ -21,26 +21,11 @@ const (
 // errIndex is returned by a reader without an index if only the index has the answer.
 var errIndex = errors.New("an index is needed")
 
-// Chosen calls of with each record whose key want selects, and yields the results in revision
-// order: superseded records too, but no deletions. Chosen reads the keys of all records once and
-// builds no index. want and of run on several goroutines at once.
-func Chosen[T any](
-	ctx context.Context, s *Snapshot, want func(key []byte) bool, of func(*Record) (T, error),
-) iter.Seq2[T, error] {
-	return chosen(ctx, &s.records, want, func(rec *Record, made []T) ([]T, error) {
-		if rec.Tombstone {
-			return made, nil
-		}
-		one, err := of(rec)
-		return append(made, one), err
-	})
-}
-
 // Sift returns the latest record of each key selected by want, without deleted keys, in revision
 // order. Sift reads the keys of all records once, on all processors, and builds no index: for
 // callers that need few keys. False means that the caller must use the index: too many records were
 // selected, or a record is damaged. want runs on several goroutines at once.
-func (s *records) Sift(ctx context.Context, want func(key []byte) bool) ([]*Record, bool) {
+func (s *Snapshot) Sift(ctx context.Context, want func(key []byte) bool) ([]*Record, bool) {
 	keep := func(rec *Record, kept []*Record) ([]*Record, error) {
 		if len(kept) == siftMost {
 			return nil, errIndex
@@ -48,7 +33,7 @@ func (s *records) Sift(ctx context.Context, want func(key []byte) bool) ([]*Reco
 		return append(kept, rec), nil
 	}
 	latest, n := map[string]*Record{}, 0
-	err := stream.Each(chosen(ctx, s, want, keep), func(rec *Record) error {
+	err := stream.Each(Chosen(ctx, s, want, keep), func(rec *Record) error {
 		if n++; n > siftMost {
 			return errIndex
 		}
@@ -56,7 +41,7 @@ func (s *records) Sift(ctx context.Context, want func(key []byte) bool) ([]*Reco
 		return nil
 	})
 	if err == nil {
-		err = s.read(func() error { return newIndex(s).compactRevisions(ctx) })
+		err = s.read(func() error { return newIndex(&s.records).compactRevisions(ctx) })
 	}
 	if err != nil {
 		return nil, false
@@ -74,10 +59,12 @@ type leafRange[T any] struct {
 	err         error
 }
 
-// chosen yields the results that of appends for each record with a key selected by want. A record
-// is valid until Close. Every error of the index scan is also an error here.
-func chosen[T any](
-	ctx context.Context, s *records, want func(key []byte) bool, of func(rec *Record, made []T) ([]T, error),
+// Chosen yields the results that of appends for each record with a key selected by want, in
+// revision order: superseded records and deletions too. Chosen reads the keys of all records once
+// and builds no index, but every error of the index scan is also an error here. want and of run on
+// several goroutines at once. A record is valid until Close.
+func Chosen[T any](
+	ctx context.Context, s *Snapshot, want func(key []byte) bool, of func(rec *Record, made []T) ([]T, error),
 ) iter.Seq2[T, error] {
 	bucket := s.db.Bucket("key")
 	read := func(p *leafRange[T]) {
@@ -89,7 +76,7 @@ func chosen[T any](
 	end := func(first int) int { return first + siftLeaves }
 	return stream.Of(func(yield func(T) error) error {
 		var last Revision
-		return stream.Each(ranges(ctx, s, end, read), func(p *leafRange[T]) error {
+		return stream.Each(ranges(ctx, &s.records, end, read), func(p *leafRange[T]) error {
 			if err := p.each(yield); err != nil || p.first.Main == 0 {
 				return err
 			}
