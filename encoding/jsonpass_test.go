@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -33,7 +32,6 @@ func checkRead(t *testing.T, data []byte) {
 		require.Equal(t, want, obj, "%q", data)
 		checkWrite(t, obj)
 	}
-	checkWithout(t, data)
 }
 
 // checkWrite checks that EncodeObject equals encoding/json.
@@ -56,23 +54,6 @@ func TestEncodeOthers(t *testing.T) {
 	})
 	_, err := EncodeObject(map[string]any{"a": []any{map[string]any{"b": math.NaN()}}}, FormatJSON)
 	require.EqualError(t, err, "encode JSON: json: unsupported value: NaN")
-}
-
-// checkWithout checks that DecodeWithoutManagedFields omits only managedFields, and only lists
-// without an entry of v3.
-func checkWithout(t *testing.T, data []byte) {
-	got, format, err := DecodeWithoutManagedFields(data, "v3")
-	want, sameFormat, wantErr := DecodeObject(data)
-	require.Equal(t, wantErr, err, "%q", data)
-	require.Equal(t, sameFormat, format, "%q", data)
-	if metadata, is := want["metadata"].(map[string]any); is && !reflect.DeepEqual(want, got) {
-		for _, entry := range metadata["managedFields"].([]any) {
-			entry, _ := entry.(map[string]any)
-			require.NotEqual(t, "v3", entry["apiVersion"], "%q", data)
-		}
-		delete(metadata, "managedFields")
-	}
-	require.Equal(t, want, got, "%q", data)
 }
 
 // checkPass checks that parseJSON and encoding/json accept the same text, field by field, and that

@@ -29,7 +29,7 @@ type record struct {
 
 // readRecord decodes a stored v1 record. All its errors are findings.
 func readRecord(k *kind, key keys.Key, value []byte) (*record, error) {
-	obj, format, err := encoding.DecodeWithoutManagedFields(value, apiVersionV3) // v1 entries are not needed
+	obj, format, err := encoding.DecodeObject(value)
 	if err != nil {
 		return nil, transform.Unreadable(err)
 	}
