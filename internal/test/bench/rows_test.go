@@ -2,6 +2,7 @@ package bench
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 )
@@ -54,6 +55,10 @@ func rows() []row {
 	read := func(name string, peers ...peer) row {
 		return row{name: name, input: "stale5", args: []string{name, "IN"}, peers: peers, memory: 64, perKey: 30}
 	}
+	get := func(asked string, seconds float64) row { // without a digest, because its check is not measured here
+		args := append([]string{"get", "IN"}, strings.Fields(asked)...)
+		return row{name: "get " + asked, input: "raw", args: args, seconds: seconds}
+	}
 	doctor := read("doctor", peer{peerHash, 3})
 	doctor.memory, doctor.perKey = 128, 0
 	return slices.Concat([]row{
@@ -72,12 +77,8 @@ func rows() []row {
 		doctor,
 		read("verify", peer{peerHash, 1.3}, peer{peerCheck, 0}),
 	}, []row{
-		// Without a digest, because its check is not measured here.
-		{name: "get pods -A", input: "raw", args: []string{"get", "IN", "pods", "-A"}, seconds: 1},
-		{name: "get pods -A -o name", input: "raw", args: []string{"get", "IN", "pods", "-A", "-o", "name"}, seconds: 0.5},
-		{name: "get pods -A -o json", input: "raw", args: []string{"get", "IN", "pods", "-A", "-o", "json"}, seconds: 4},
-		{name: "get pod/needle", input: "raw", args: []string{"get", "IN", "pod/needle", "-n", "tenant-000"},
-			seconds: 0.05},
+		get("pods -A", 1), get("pods -A -o name", 0.5), get("pods -A -o json", 4),
+		get("pod/needle -n tenant-000", 0.05),
 		{name: "delete 100,000 Events", input: "events", sizes: []string{"S"},
 			args:  []string{"delete", "IN", "OUT", "events", "--all", "-A"},
 			peers: []peer{{peerRestore, 0}}, memory: 64, perKey: 30},
