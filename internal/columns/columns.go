@@ -12,16 +12,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"strings"
-	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -45,147 +43,85 @@ type Table struct {
 
 // For returns the table of a type.
 func For(t *inspect.Type) Table {
-	if b, known := builtins()[t.Name()]; known && t.Builtin {
-		return b.table()
-	}
 	if t.CRD != nil {
 		return custom(t.CRD)
 	}
-	if t.Builtin {
-		return builtin{"Name|Created At", ofMetadata()}.table()
+	if !t.Builtin {
+		return byMetadata("Age", age)
 	}
-	return plain()
+	if t.Kind == "APIService" {
+		return apiServices()
+	}
+	return builtin(kube.GroupKind{Group: t.Resource.Group, Kind: t.Kind})
 }
 
 // ForScale returns the table of the subresource scale.
-func ForScale() Table { return builtins()["scales.autoscaling"].table() }
+func ForScale() Table { return builtin(kube.GroupKind{Group: "autoscaling", Kind: "Scale"}) }
 
-func plain() Table { return builtin{"Name|Age", ofMetadata()}.table() }
-
-// builtin is a kind with its own columns: names separated by "|", with "*" for wide tables only.
-type builtin struct {
-	columns string
-	cells   cells
+// builtin returns the columns of an API server for a kind; without any, those of its default.
+func builtin(kind kube.GroupKind) Table {
+	p := native.NewPrinter(kind)
+	if p == nil {
+		return byMetadata("Created At", func(t metav1.Time, _ time.Time) string {
+			if t.IsZero() {
+				return unknown
+			}
+			return t.UTC().Format(time.RFC3339)
+		})
+	}
+	row := func(content map[string]any, now time.Time) []any {
+		cells, err := p.Row(content, now)
+		if err != nil {
+			return nameOnly(content)
+		}
+		return cells
+	}
+	return Table{Columns: p.Columns, Row: row, StoredRow: p.StoredRow}
 }
 
-// cells computes an object's metadata and the cells of all columns except Name, Age and Created At.
-// A malformed object has no metadata. A metav1.Time is shown as an age.
-type cells struct {
-	of func(content map[string]any) (metav1.Object, []any)
-	// stored returns a function for stored values, nil for none. Without metadata, of is needed.
-	stored func() func(v encoding.Value) (metav1.Object, []any)
-}
-
-func ofMetadata() cells {
-	return cells{of: func(content map[string]any) (metav1.Object, []any) {
-		return &unstructured.Unstructured{Object: content}, nil
+// byMetadata returns a table of names and a column for creation times.
+func byMetadata(column string, cell func(t metav1.Time, now time.Time) string) Table {
+	return Table{Columns: named("Name", column), Row: func(content map[string]any, now time.Time) []any {
+		o := &unstructured.Unstructured{Object: content}
+		return []any{o.GetName(), cell(o.GetCreationTimestamp(), now)}
 	}}
 }
 
-// typed converts content to the Go type of its kind. Fields of other versions stay empty.
-func typed[T any, P interface {
-	metav1.Object
-	*T
-}](of func(o P) []any) cells {
-	return cells{
-		of: func(content map[string]any) (metav1.Object, []any) {
-			o := P(new(T))
-			if runtime.DefaultUnstructuredConverter.FromUnstructured(content, o) != nil {
-				return nil, nil
-			}
-			return o, of(o)
-		},
-		stored: func() func(encoding.Value) (metav1.Object, []any) {
-			direct := native.NewDirect(P(new(T)), used(reflect.TypeFor[T]()))
-			return func(v encoding.Value) (metav1.Object, []any) {
-				o := P(new(T))
-				if !direct.Decode(v, o) {
-					return nil, nil
-				}
-				return o, of(o)
-			}
-		},
-	}
-}
-
-// used lists the fields of large structs used by the columns of a type.
-func used(by reflect.Type) map[reflect.Type][]string {
-	meta := []string{"Name", "CreationTimestamp", "DeletionTimestamp"}
-	if by != reflect.TypeFor[corev1.Pod]() { // Pods are many
-		meta = append(meta, "Labels", "Annotations")
-	}
-	return map[reflect.Type][]string{
-		reflect.TypeFor[metav1.ObjectMeta](): meta,
-		reflect.TypeFor[corev1.PodSpec](): {"InitContainers", "Containers", "NodeSelector", "NodeName",
-			"ReadinessGates"},
-		reflect.TypeFor[corev1.Container](): {"Name", "Image", "RestartPolicy"},
-		reflect.TypeFor[corev1.PodStatus](): {"Phase", "Conditions", "Reason", "NominatedNodeName", "PodIP", "PodIPs",
-			"InitContainerStatuses", "ContainerStatuses"},
-		reflect.TypeFor[corev1.PodCondition](): {"Type", "Status", "Reason"},
-		reflect.TypeFor[corev1.ContainerStatus](): {"Name", "State", "LastTerminationState", "Ready", "RestartCount",
-			"Started"},
-	}
-}
-
-func (b builtin) table() (t Table) {
-	for name := range strings.SplitSeq(b.columns, "|") {
-		name, wide := strings.CutPrefix(name, "*")
+// named returns columns of text.
+func named(names ...string) (all []metav1.TableColumnDefinition) {
+	for _, name := range names {
 		def := metav1.TableColumnDefinition{Name: name, Type: "string"}
 		if name == "Name" {
 			def.Format = "name" // printers prepend the kind in tables of several kinds
 		}
-		if wide {
-			def.Priority = 1
-		}
-		t.Columns = append(t.Columns, def)
+		all = append(all, def)
 	}
-	t.Row = func(content map[string]any, now time.Time) (row []any) {
-		defer nameOnPanic(content, &row)
-		meta, cells := b.cells.of(content)
-		if meta == nil {
-			return nameOnly(content)
-		}
-		return t.row(meta, cells, now)
-	}
-	if b.cells.stored != nil {
-		t.StoredRow = storedRow(&t, sync.OnceValue(b.cells.stored))
-	}
-	return t
+	return all
 }
 
-func storedRow(
-	t *Table, stored func() func(encoding.Value) (metav1.Object, []any),
-) func(encoding.Value, time.Time) ([]any, bool) {
-	return func(v encoding.Value, now time.Time) (row []any, sure bool) {
-		defer func() {
-			if recover() != nil { // Row shows only the name
-				row, sure = nil, false
+// apiServices returns the columns of kube-aggregator.
+func apiServices() Table {
+	return Table{Columns: named("Name", "Service", "Available", "Age"),
+		Row: func(content map[string]any, now time.Time) []any {
+			var s native.APIService
+			if runtime.DefaultUnstructuredConverter.FromUnstructured(content, &s) != nil {
+				return nameOnly(content)
 			}
-		}()
-		meta, cells := stored()(v)
-		if meta == nil {
-			return nil, false
-		}
-		return t.row(meta, cells, now), true
-	}
+			return apiServiceCells(&s, now)
+		}}
 }
 
-// row puts the cells in the order of the columns.
-func (t *Table) row(meta metav1.Object, cells []any, now time.Time) []any {
-	row := make([]any, 0, len(t.Columns))
-	for _, c := range t.Columns {
-		switch c.Name {
-		case "Name":
-			row = append(row, meta.GetName())
-		case "Age":
-			row = append(row, age(meta.GetCreationTimestamp(), now))
-		case "Created At":
-			row = append(row, created(meta.GetCreationTimestamp()))
-		default:
-			row, cells = append(row, shown(cells[0], now)), cells[1:]
+func apiServiceCells(s *native.APIService, now time.Time) []any {
+	service, available := "Local", "Unknown"
+	if of := s.Spec.Service; of.Name != "" {
+		service = of.Namespace + "/" + of.Name
+	}
+	if c := meta.FindStatusCondition(s.Status.Conditions, "Available"); c != nil {
+		if available = string(c.Status); c.Status != metav1.ConditionTrue {
+			available += " (" + c.Reason + ")"
 		}
 	}
-	return row
+	return []any{s.Name, service, available, age(s.CreationTimestamp, now)}
 }
 
 // nameOnPanic replaces the row of an object without a field always set by servers.
@@ -199,24 +135,7 @@ func nameOnly(content map[string]any) []any {
 	return []any{(&unstructured.Unstructured{Object: content}).GetName()}
 }
 
-func shown(cell any, now time.Time) any {
-	switch c := cell.(type) {
-	case metav1.Time:
-		return age(c, now)
-	case func(time.Time) string:
-		return c(now)
-	}
-	if v := reflect.ValueOf(cell); v.Kind() == reflect.String {
-		return v.String()
-	}
-	return cell
-}
-
-const (
-	none    = "<none>"
-	unset   = "<unset>"
-	unknown = "<unknown>"
-)
+const unknown = "<unknown>"
 
 // age formats the time since t like kubectl.
 func age(t metav1.Time, now time.Time) string {
@@ -224,21 +143,6 @@ func age(t metav1.Time, now time.Time) string {
 		return unknown
 	}
 	return duration.HumanDuration(now.Sub(t.Time))
-}
-
-func created(t metav1.Time) string {
-	if t.IsZero() {
-		return unknown
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
-// orElse returns the value at p, or instead for nil.
-func orElse[T any](p *T, instead any) any {
-	if p == nil {
-		return instead
-	}
-	return *p
 }
 
 // mostCustom bounds the columns of a CustomResourceDefinition. Each may contain the whole object.
@@ -255,9 +159,9 @@ func custom(crd *schema.CRD) Table {
 		}
 	}
 	if len(columns) == 0 {
-		return plain()
+		return byMetadata("Age", age)
 	}
-	t := builtin{"Name", ofMetadata()}.table()
+	t := Table{Columns: named("Name")}
 	t.LeftOut = max(0, len(columns)-mostCustom)
 	columns = columns[:len(columns)-t.LeftOut]
 	var paths []*jsonpath.Path
