@@ -41,7 +41,8 @@ func NewPrinter(kind schema.GroupKind) *Printer {
 		return nil
 	}
 	of := reflect.TypeOf(obj)
-	return &Printer{Columns: table.ColumnDefinitions, of: of, times: instantsOf(of.Elem(), map[reflect.Type]*instants{})}
+	times := instantsOf(of.Elem(), map[reflect.Type]*instants{})
+	return &Printer{Columns: table.ColumnDefinitions, of: of, times: times}
 }
 
 // generate prints an object. Some printers need fields that a malformed object lacks.
@@ -112,15 +113,14 @@ func printed(kind string) map[reflect.Type][]string {
 
 // row prints an object of a Go type of k8s.io/api, and changes it.
 func (p *Printer) row(obj runtime.Object, now time.Time) ([]any, error) {
-	legacyscheme.Scheme.Default(obj)
-	internal, err := legacyscheme.Scheme.UnsafeConvertToVersion(obj, runtime.InternalGroupVersioner)
-	if err != nil || reflect.TypeOf(internal) != p.of {
+	of, err := internal(obj)
+	if err != nil || reflect.TypeOf(of) != p.of {
 		return nil, errUnfit
 	}
 	// The printers read the clock. Times become whole seconds and move to the present, so that ages
 	// are exact if a row takes less than a second.
 	const soon = 900 * time.Millisecond
-	change := func(of func(t time.Time) time.Time) { p.times.change(reflect.ValueOf(internal).Elem(), of) }
+	change := func(to func(t time.Time) time.Time) { p.times.change(reflect.ValueOf(of).Elem(), to) }
 	change(func(t time.Time) time.Time {
 		if now.IsZero() {
 			return now
@@ -130,7 +130,7 @@ func (p *Printer) row(obj runtime.Object, now time.Time) ([]any, error) {
 	for from := now.Truncate(time.Second); ; {
 		at := time.Now().Round(0)
 		change(func(t time.Time) time.Time { return t.Add(at.Sub(from)) })
-		table, err := generate(internal)
+		table, err := generate(of)
 		if err != nil || len(table.Rows) != 1 {
 			return nil, errUnfit
 		}
@@ -144,8 +144,8 @@ func (p *Printer) row(obj runtime.Object, now time.Time) ([]any, error) {
 
 // instants finds the times in a Go type.
 type instants struct {
-	here   bool              // the type is a time
-	below  *instants         // in the elements of a pointer or list
+	here   bool        // the type is a time
+	below  *instants   // in the elements of a pointer or list
 	fields []*instants // in the fields of a struct; nil for none
 }
 

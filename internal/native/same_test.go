@@ -50,10 +50,6 @@ func TestSame(t *testing.T) {
 		b, _ := object(t, test.b)
 		require.Equal(t, test.same, Same(gvk, a, b), "%s\n%s", test.a, test.b)
 	}
-	for _, r := range defaults() {
-		var fields map[string]any
-		require.NoError(t, json.Unmarshal([]byte(r.fields), &fields), r.of)
-	}
 }
 
 func object(t *testing.T, text string) (map[string]any, schema.GroupVersionKind) {

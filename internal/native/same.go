@@ -1,0 +1,50 @@
+package native
+
+import (
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+)
+
+// Same reports whether a server treats two objects of a kind as equal: zero values, empty lists and
+// defaults equal missing fields, and "0.1" equals "100m". In [exact] kinds an empty list or map
+// does not equal a missing one. For kinds unknown to this build the content must be equal.
+func Same(gvk schema.GroupVersionKind, a, b map[string]any) bool {
+	first, known := defaulted(gvk, a)
+	second, too := defaulted(gvk, b)
+	if !known || !too {
+		return reflect.DeepEqual(a, b)
+	}
+	if slices.Contains(exact(), gvk.Kind) {
+		return reflect.DeepEqual(first, second)
+	}
+	return equality.Semantic.DeepEqual(first, second)
+}
+
+// exact lists the kinds whose updates a server compares with reflect.DeepEqual. Source: strategies
+// below pkg/registry of Kubernetes 1.36.
+func exact() []string {
+	return []string{"NetworkPolicy", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+}
+
+// defaulted returns the object of content that a server works with. It returns false for an unknown
+// kind, and for content that does not fit the kind.
+func defaulted(gvk schema.GroupVersionKind, content map[string]any) (runtime.Object, bool) {
+	obj, err := legacyscheme.Scheme.New(gvk)
+	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj) != nil {
+		return nil, false
+	}
+	obj, err = internal(obj)
+	return obj, err == nil
+}
+
+// internal sets the defaults of an object of a Go type of k8s.io/api, and converts it to the type
+// that a server works with. Both share memory.
+func internal(obj runtime.Object) (runtime.Object, error) {
+	legacyscheme.Scheme.Default(obj)
+	return legacyscheme.Scheme.UnsafeConvertToVersion(obj, runtime.InternalGroupVersioner)
+}
