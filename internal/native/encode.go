@@ -47,7 +47,7 @@ func Encode(v encoding.Value, content map[string]any) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
 	}
 	same, err := encode(v, stored, before, before)
-	if err != nil || !bytes.Equal(same, v.Raw) && !(wellFormed(v.GVK, v.Raw) && decodesTo(stored, same)) {
+	if err != nil || !intact(v, stored, same) {
 		return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownFields)
 	}
 	return encode(v, stored, before, content)
@@ -69,6 +69,11 @@ func EmptyBundle(v encoding.Value) bool {
 			func(w admissionregistration.ValidatingWebhook) bool { return empty(w.ClientConfig) })
 	}
 	return false
+}
+
+// intact reports whether a message same, encoded from the decoded value v, has all fields of v.
+func intact(v encoding.Value, decoded runtime.Object, same []byte) bool {
+	return bytes.Equal(same, v.Raw) || wellFormed(v.GVK, v.Raw) && decodesTo(decoded, same)
 }
 
 // decodesTo reports whether a message of the same kind decodes to the object: empty bytes and an
@@ -98,7 +103,7 @@ func encode(v encoding.Value, stored runtime.Object, before, content map[string]
 	}
 	message, ok := obj.(interface{ Marshal() ([]byte, error) })
 	if !ok {
-		return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownKind)
+		return nil, unknown(v.GVK)
 	}
 	return message.Marshal()
 }
@@ -113,7 +118,7 @@ func managedFields(content map[string]any) any {
 func fromContent(v encoding.Value, content map[string]any) (runtime.Object, error) {
 	obj, err := scheme.Scheme.New(v.GVK)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownKind)
+		return nil, unknown(v.GVK)
 	}
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(content, obj, true)
 	if err != nil {

@@ -123,6 +123,24 @@ func Check(v encoding.Value) error {
 	return nil
 }
 
+// CheckServed returns ErrUnknownKind for a built-in kind at a version that no API server of
+// LinkedRelease decodes, also if the content of its JSON can be read.
+func CheckServed(gvk schema.GroupVersionKind) error {
+	if DecodedBy(gvk, LinkedRelease) {
+		return nil
+	}
+	return unknown(gvk)
+}
+
+// unknown returns ErrUnknownKind with the kind, and with the last release that decodes its version.
+func unknown(gvk schema.GroupVersionKind) error {
+	if _, last := Releases(gvk); last > 0 && last < LinkedRelease {
+		return fmt.Errorf("%s: %w: the last API server with this version is Kubernetes 1.%d", name(gvk), ErrUnknownKind,
+			last)
+	}
+	return fmt.Errorf("%s: %w", name(gvk), ErrUnknownKind)
+}
+
 // name formats a kind: "v1 Secret".
 func name(gvk schema.GroupVersionKind) string {
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
@@ -133,7 +151,7 @@ func decodeProtobuf(v encoding.Value) (runtime.Object, error) {
 	obj, err := scheme.Scheme.New(v.GVK)
 	message, ok := obj.(interface{ Unmarshal([]byte) error })
 	if err != nil || !ok { // unknown, or registered but never stored as protobuf
-		return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownKind)
+		return nil, unknown(v.GVK)
 	}
 	if err := checkExponents(v); err != nil {
 		return nil, err

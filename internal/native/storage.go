@@ -1,0 +1,214 @@
+package native
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+// Errors of Storage.
+var (
+	// ErrNotInRelease is returned for a kind that the release does not have.
+	ErrNotInRelease = errors.New("the release does not have the kind")
+	// ErrNoForm is returned for a version whose form this build cannot write.
+	ErrNoForm = errors.New("this build cannot write the version at which the release stores the kind")
+)
+
+// Form is an object as API servers of a release store it.
+type Form struct {
+	GVK   schema.GroupVersionKind
+	Value []byte   // not encrypted, in the format of the old value
+	Lost  []string // fields that the version cannot hold
+}
+
+// Storage returns the form that API servers of a minor release give an object of a built-in kind in
+// a write without changes; nil if the version is already that of the release. Errors besides those
+// above are ErrUnknownKind, ErrUnknownFields and those of Decode.
+func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) {
+	versions := storageVersions(kind, minor)
+	if len(versions) == 0 {
+		return nil, ErrNotInRelease
+	}
+	if v.GVK.GroupKind() == kind && slices.Contains(versions, v.GVK.Version) {
+		return nil, nil
+	}
+	to := kind.WithVersion(versions[len(versions)-1])
+	like := to
+	if !legacyscheme.Scheme.Recognizes(to) {
+		if like = alike()[to]; !slices.Contains(exactlyAlike(), to) {
+			return nil, fmt.Errorf("%s: %w", name(to), ErrNoForm)
+		}
+	}
+	obj, err := decodeStored(&v)
+	if err != nil {
+		return nil, err
+	}
+	legacyscheme.Scheme.Default(obj)
+	before, err := toContent(obj)
+	if err != nil {
+		return nil, err
+	}
+	written, err := convert(obj, like.GroupVersion())
+	if err != nil {
+		return nil, err
+	}
+	form := &Form{GVK: to}
+	if form.Value, err = encodeForm(written, to, v.Format); err != nil {
+		return nil, err
+	}
+	back, err := convert(written, v.GVK.GroupVersion())
+	if err != nil {
+		return nil, err
+	}
+	after, err := toContent(back)
+	for _, content := range []map[string]any{before, after} {
+		delete(content, "apiVersion")
+		delete(content, "kind")
+	}
+	form.Lost = lost("", before, after)
+	return form, err
+}
+
+// storageVersions returns the versions at which a release stores a kind: one, but for kinds stored
+// at the version of the request.
+func storageVersions(kind schema.GroupKind, minor int) (versions []string) {
+	everywhere := true
+	for _, s := range kindSpans()[kind] {
+		if everywhere = everywhere && s.stored.last == 0; s.stored.has(minor) {
+			versions = append(versions, s.version)
+		}
+	}
+	if !everywhere || !InRelease(kind, minor) {
+		return versions
+	}
+	for _, gv := range legacyscheme.Scheme.PrioritizedVersionsForGroup(kind.Group) {
+		if legacyscheme.Scheme.Recognizes(gv.WithKind(kind.Kind)) {
+			return []string{gv.Version}
+		}
+	}
+	return nil
+}
+
+// alike maps versions of releases before LinkedRelease to a version with all their fields, under
+// the same numbers, names and types. Source: the Go types of k8s.io/api 0.20 to 0.37.
+func alike() map[schema.GroupVersionKind]schema.GroupVersionKind {
+	all := map[schema.GroupVersionKind]schema.GroupVersionKind{}
+	for _, row := range []struct{ group, old, new, kinds string }{
+		{"autoscaling", "v2beta2", "v2", "HorizontalPodAutoscaler"},
+		{"batch", "v2alpha1", "v1beta1", "CronJob"},
+		{"certificates.k8s.io", "v1alpha1", "v1beta1", "PodCertificateRequest"},
+		{"discovery.k8s.io", "v1alpha1", "v1beta1", "EndpointSlice"},
+		{"flowcontrol.apiserver.k8s.io", "v1alpha1", "v1beta1", "FlowSchema PriorityLevelConfiguration"},
+		{"networking.k8s.io", "v1alpha1", "v1", "IPAddress ServiceCIDR"},
+		{"resource.k8s.io", "v1alpha3", "v1beta1", "DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice"},
+		{"scheduling.k8s.io", "v1alpha1", "v1", "PriorityClass"},
+	} {
+		for kind := range strings.FieldsSeq(row.kinds) {
+			of := schema.GroupKind{Group: row.group, Kind: kind}
+			all[of.WithVersion(row.old)] = of.WithVersion(row.new)
+		}
+	}
+	return all
+}
+
+// exactlyAlike lists the versions of alike whose likes have no further fields.
+func exactlyAlike() []schema.GroupVersionKind {
+	gv := schema.GroupVersion{Group: "networking.k8s.io", Version: "v1alpha1"}
+	return []schema.GroupVersionKind{gv.WithKind("IPAddress"), gv.WithKind("ServiceCIDR")}
+}
+
+// decodeStored decodes a value without loss, and changes its GVK to the version of the Go type.
+func decodeStored(v *encoding.Value) (runtime.Object, error) {
+	if !legacyscheme.Scheme.Recognizes(v.GVK) {
+		like, is := alike()[v.GVK]
+		if !is {
+			return nil, unknown(v.GVK)
+		}
+		v.GVK = like
+	}
+	if v.Format == encoding.FormatProtobuf {
+		obj, err := decodeProtobuf(*v)
+		if err != nil {
+			return nil, err
+		}
+		same, err := obj.(interface{ Marshal() ([]byte, error) }).Marshal()
+		if err != nil || !intact(*v, obj, same) {
+			return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownFields)
+		}
+		return obj, nil
+	}
+	content, err := DecodeParsed(*v)
+	if err != nil {
+		return nil, err
+	}
+	content["apiVersion"] = v.GVK.GroupVersion().String()
+	return fromContent(*v, content)
+}
+
+// convert converts an object to a version; both share no memory.
+func convert(obj runtime.Object, to schema.GroupVersion) (runtime.Object, error) {
+	of, err := internal(obj.DeepCopyObject())
+	if err == nil {
+		of, err = legacyscheme.Scheme.ConvertToVersion(of, to)
+	}
+	if err != nil { // the text may quote a value
+		return nil, errUnfit
+	}
+	return of, nil
+}
+
+// encodeForm encodes an object like an API server, under the name of a kind.
+func encodeForm(obj runtime.Object, as schema.GroupVersionKind, f encoding.Format) ([]byte, error) {
+	if f == encoding.FormatJSON {
+		obj.GetObjectKind().SetGroupVersionKind(as)
+		var out bytes.Buffer
+		err := json.NewEncoder(&out).Encode(obj)
+		return out.Bytes(), err
+	}
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	raw, err := obj.(interface{ Marshal() ([]byte, error) }).Marshal()
+	if err != nil {
+		return nil, err
+	}
+	apiVersion, kind := as.ToAPIVersionAndKind()
+	envelope := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: apiVersion, Kind: kind}, Raw: raw}
+	value, err := envelope.Marshal()
+	return append([]byte("k8s\x00"), value...), err
+}
+
+// lost returns the paths of the values in a that b lacks or changes.
+func lost(path string, a, b any) (paths []string) {
+	switch a := a.(type) {
+	case map[string]any:
+		b, _ := b.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(a)) {
+			paths = append(paths, lost(path+"."+name, a[name], b[name])...)
+		}
+		return paths
+	case []any:
+		b, _ := b.([]any)
+		for i := range a {
+			var other any
+			if i < len(b) {
+				other = b[i]
+			}
+			paths = append(paths, lost(fmt.Sprintf("%s[%d]", path, i), a[i], other)...)
+		}
+		return paths
+	}
+	if reflect.DeepEqual(a, b) || b == nil && (a == nil || reflect.ValueOf(a).IsZero()) {
+		return nil
+	}
+	return []string{strings.TrimPrefix(path, ".")}
+}

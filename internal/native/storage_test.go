@@ -1,0 +1,99 @@
+package native
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+// upstream returns the stored form of an object of every kind, with every field, from k8s.io/api.
+func upstream(t *testing.T) (values [][]byte) {
+	t.Helper()
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
+	require.NoError(t, err)
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "testdata", "HEAD", "*.pb"))
+	require.NoError(t, err)
+	for _, path := range files {
+		value, err := os.ReadFile(path)
+		require.NoError(t, err)
+		values = append(values, value)
+	}
+	return values
+}
+
+// TestStorage takes upstream's objects to each release and back: nothing is lost, or Lost names it.
+func TestStorage(t *testing.T) {
+	losing := []string{ // fields that no later version has
+		"apps/v1beta1 Scale", "apps/v1beta2 Scale", "extensions/v1beta1 Scale",
+		"rbac.authorization.k8s.io/v1alpha1 ClusterRoleBinding", "rbac.authorization.k8s.io/v1alpha1 RoleBinding",
+	}
+	converted := 0
+	for _, value := range upstream(t) {
+		v, err := encoding.Parse(value)
+		require.NoError(t, err)
+		if !DecodedBy(v.GVK, LinkedRelease) {
+			continue // not in an API server
+		}
+		kind := v.GVK.GroupKind()
+		newest := value
+		if form, err := Storage(kind, v, LinkedRelease); form != nil {
+			require.NoError(t, err)
+			newest = form.Value
+		}
+		for minor := OldestRelease; minor <= LinkedRelease; minor++ {
+			form, err := Storage(kind, v, minor)
+			if form == nil {
+				require.True(t, err == nil || errors.Is(err, ErrNotInRelease) || errors.Is(err, ErrNoForm), "%v", err)
+				continue
+			}
+			converted++
+			require.True(t, DecodedBy(form.GVK, minor), form.GVK)
+			require.Equal(t, slices.Contains(losing, name(v.GVK)), len(form.Lost) > 0, "%s: %v", v.GVK, form.Lost)
+			stored, err := encoding.Parse(form.Value)
+			require.NoError(t, err)
+			require.Equal(t, form.GVK, stored.GVK)
+			again, err := Storage(kind, stored, LinkedRelease)
+			require.NoError(t, err)
+			if again == nil {
+				again = form
+			}
+			require.Equal(t, newest, again.Value, "%s by 1.%d", v.GVK, minor)
+		}
+	}
+	require.Greater(t, converted, 400)
+}
+
+// TestStorageOfRemovedVersions checks versions that the linked release does not decode.
+func TestStorageOfRemovedVersions(t *testing.T) {
+	for old, like := range alike() {
+		require.False(t, DecodedBy(old, LinkedRelease), old)
+		require.True(t, DecodedBy(like, LinkedRelease), like)
+		_, last := Releases(old)
+		require.Positive(t, last, old)
+	}
+	for _, old := range exactlyAlike() {
+		require.Contains(t, alike(), old)
+	}
+	address := schema.GroupKind{Group: "networking.k8s.io", Kind: "IPAddress"}
+	value := []byte(`{"kind":"IPAddress","apiVersion":"networking.k8s.io/v1alpha1","metadata":{"name":"10.0.0.1"},` +
+		`"spec":{"parentRef":{"resource":"services","namespace":"a","name":"b"}}}` + "\n")
+	v, err := encoding.Parse(value)
+	require.NoError(t, err)
+	form, err := Storage(address, v, LinkedRelease)
+	require.NoError(t, err)
+	require.Equal(t, strings.Replace(string(value), "v1alpha1", "v1", 1), string(form.Value))
+	v, err = encoding.Parse(form.Value)
+	require.NoError(t, err)
+	form, err = Storage(address, v, 30)
+	require.NoError(t, err)
+	require.Equal(t, string(value), string(form.Value))
+}
