@@ -183,6 +183,16 @@ func NewObject(t *Type, e *Entry) *Object {
 	return o
 }
 
+// CheckServed returns native.ErrUnknownKind for a partial object, and for an object of a built-in
+// type at a version that API servers of native.LinkedRelease do not decode.
+func (o *Object) CheckServed() error {
+	v, err := o.ParseValue()
+	if err != nil || !o.Type.Builtin && !o.Partial {
+		return nil
+	}
+	return native.CheckServed(v.GVK)
+}
+
 // AsServed converts a CustomResourceDefinition to v1. Servers store v1beta1, but no server serves
 // v1beta1.
 func (o *Object) AsServed() {

@@ -72,7 +72,7 @@ func builtin(kind kube.GroupKind) Table {
 	row := func(content map[string]any, now time.Time) []any {
 		cells, err := p.Row(content, now)
 		if err != nil {
-			return nameOnly(content)
+			return onlyMetadata(p.Columns, content, now)
 		}
 		return cells
 	}
@@ -133,6 +133,20 @@ func nameOnPanic(content map[string]any, row *[]any) {
 
 func nameOnly(content map[string]any) []any {
 	return []any{(&unstructured.Unstructured{Object: content}).GetName()}
+}
+
+// onlyMetadata returns the row of an object that no API server decodes: its name and its age.
+func onlyMetadata(columns []metav1.TableColumnDefinition, content map[string]any, now time.Time) []any {
+	o, cells := &unstructured.Unstructured{Object: content}, make([]any, len(columns))
+	for i, c := range columns {
+		switch c.Name {
+		case "Name":
+			cells[i] = o.GetName()
+		case "Age":
+			cells[i] = age(o.GetCreationTimestamp(), now)
+		}
+	}
+	return cells
 }
 
 const unknown = "<unknown>"

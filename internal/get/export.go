@@ -3,7 +3,6 @@ package get
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -304,8 +303,8 @@ func (e *exporter) exportAll() error {
 // write writes the manifest of an object, which must be decoded. Concurrent calls are allowed.
 func (e *exporter) write(o *gotten) {
 	content := o.Content
-	if o.Content = nil; o.Partial {
-		o.err = errors.New("this build does not know the kind, only its metadata could be read; -o raw has the bytes")
+	o.Content = nil
+	if o.err = o.CheckServed(); o.err != nil {
 		return
 	}
 	_, o.dying, _ = unstructured.NestedFieldNoCopy(content, "metadata", "deletionTimestamp")

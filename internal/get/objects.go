@@ -122,14 +122,26 @@ func (g *finder) chosen(a Asked, all iter.Seq2[*gotten, error]) iter.Seq2[*gotte
 				return err
 			}
 			g.met[[2]string{a.Type.Name(), o.Parsed.Name}] = true
-			if o.Err != nil {
-				g.sayUnread(o, o.Err)
-			} else {
+			err := o.Err
+			if err == nil {
 				g.shown++
+				err = g.checkServed(o)
+			}
+			if err != nil {
+				g.sayUnread(o, err)
 			}
 			return yield(o)
 		})
 	})
+}
+
+// checkServed returns an error for an object that is shown, although no API server decodes it.
+func (g *finder) checkServed(o *gotten) error {
+	switch g.Format {
+	case "", "name", "raw": // not decoded here
+		return nil
+	}
+	return o.CheckServed()
 }
 
 // sayUnread prints the file, the key and the reason of an unreadable value.

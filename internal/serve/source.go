@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/redact"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -143,9 +142,8 @@ func (f *folder) find(key []byte) (*snapshot.Record, error) {
 func (r *resource) read(e *inspect.Entry, version string) (*unstructured.Unstructured, error) {
 	o := inspect.NewObject(r.stored, e)
 	err := o.Err
-	if err == nil && o.Partial {
-		v, _ := e.ParseValue()
-		err = fmt.Errorf("%s: %w", v.GVK.Kind, native.ErrUnknownKind)
+	if err == nil {
+		err = o.CheckServed()
 	}
 	if err == nil {
 		o.AsServed()
