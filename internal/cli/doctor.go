@@ -15,6 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/doctor"
 	"github.com/etcdshift/etcdshift/internal/kcp/archive"
 	"github.com/etcdshift/etcdshift/internal/machines"
+	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -55,6 +56,8 @@ func doctorFlags() []cli.Flag {
 			"new-machines"),
 		&cli.StringFlag{Name: "quota", Usage: "check for an etcd with the quota `BYTES` (--quota-backend-bytes), " +
 			"such as 8Gi"},
+		&cli.StringFlag{Name: "kubernetes",
+			Usage: "check for an API server of Kubernetes `VERSION`, such as 1.36"},
 		&cli.StringFlag{Name: "etcd", Usage: "check for a restore into etcd `VERSION`, such as 3.5.21"},
 	}
 }
@@ -95,7 +98,23 @@ func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
 		}
 	}
 	o.Keys = c.IsSet(encryptionConfig)
-	return o, nil
+	o.Kubernetes, err = kubernetesRelease(c)
+	return o, err
+}
+
+// kubernetesRelease returns the minor release of --kubernetes: 36 for 1.36, 0 without the flag.
+func kubernetesRelease(c *cli.Context) (minor int, err error) {
+	text := c.String("kubernetes")
+	if text == "" {
+		return 0, nil
+	}
+	var major int
+	n, _ := fmt.Sscanf(strings.TrimPrefix(text, "v"), "%d.%d", &major, &minor)
+	if n != 2 || major != 1 || minor < native.OldestRelease || minor > native.LinkedRelease {
+		return 0, usagef(commandPath(c), "--kubernetes is %q; it takes a release from 1.%d to 1.%d",
+			text, native.OldestRelease, native.LinkedRelease)
+	}
+	return minor, nil
 }
 
 // examine checks the file at path. A damaged file gets a report too.

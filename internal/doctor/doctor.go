@@ -25,11 +25,13 @@ import (
 
 // Options select the checks.
 type Options struct {
-	Ignore  []string // codes to omit
-	Quota   int64    // of the etcd to restore into, in bytes; 0 if unknown
-	Etcd    string   // release of the etcd to restore into, such as "3.5.16"; "" if unknown
-	Keys    bool     // the reader has an encryption configuration
-	Archive bool     // the file is an archive, not meant for a restore
+	Ignore []string // codes to omit
+	Quota  int64    // of the etcd to restore into, in bytes; 0 if unknown
+	Etcd   string   // release of the etcd to restore into, such as "3.5.16"; "" if unknown
+	// minor release of the API server to restore with: 36 for Kubernetes 1.36; 0 if unknown
+	Kubernetes int
+	Keys       bool // the reader has an encryption configuration
+	Archive    bool // the file is an archive, not meant for a restore
 
 	NewMachines bool // the restore uses other machines
 }
@@ -75,6 +77,7 @@ func checks() []check {
 			codeAlarmCorrupt, codeEtcdTooOld, codeEtcdVersion),
 		on(nil, codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, finding.Undecodable, codeBadMetadata,
 			codeUnknownKind, codeKeyMismatch, codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone),
+		on(checkReleases, codeVersionDead, codeVersionOld).keeping("nodes"),
 		on(checkNamespacesThere, codeNamespaceGone),
 		on(nil, finding.Encrypted, codeEncryptionKeys),
 		on(checkEncryption, codeMixedEncryption),
@@ -153,7 +156,7 @@ func runChecks(ctx context.Context, r *inspect.Reader, o Options, found *finding
 		kinds: map[gvr.GroupKind]*inspect.Type{}, places: places{by: map[location]*place{}},
 		unread: map[string]bool{}, namespaces: map[space]labels.Set{}, whole: map[string]bool{},
 		kept: map[string][]stored{}, beats: map[string]time.Time{},
-		local: map[gvr.GroupVersion]bool{}, aggregated: map[gvr.GroupVersion]bool{},
+		local: map[gvr.GroupVersion]bool{}, aggregated: map[gvr.GroupVersion]bool{}, always: map[gvr.GroupVersionKind]bool{},
 	}}
 	steps := []func(*doctor) error{prepare, define, readRecords}
 	for _, c := range checks() {

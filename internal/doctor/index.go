@@ -27,6 +27,9 @@ type index struct {
 	encryption ordered[folder, tally[string]] // values by provider and key, "" for none
 	unread     map[string]bool                // types with unreadable values
 
+	always    map[gvr.GroupVersionKind]bool // built-in kinds: every release decodes the version
+	sometimes tally[gvr.GroupVersionKind]   // objects of other built-in kinds
+
 	versions    ordered[folder, tally[string]] // custom resources by apiVersion and kind
 	managed     ordered[folder, tally[string]] // by apiVersions in managedFields
 	definitions ordered[folder, definition]
@@ -270,6 +273,15 @@ func (t *tally[K]) add(k K, key []byte) {
 	for _, c := range []*count{t.at(k), &t.total} {
 		if c.objects++; c.objects == 1 {
 			c.first = key
+		}
+	}
+}
+
+// addAll adds a count.
+func (t *tally[K]) addAll(k K, c count) {
+	for _, to := range []*count{t.at(k), &t.total} {
+		if to.objects += c.objects; to.objects == c.objects {
+			to.first = c.first
 		}
 	}
 }

@@ -78,6 +78,8 @@ func checkValue(d *doctor, key keys.Key, e *inspect.Entry, l *look) {
 	unknown, badMetadata := errors.Is(err, native.ErrUnknownKind), errors.Is(err, errMetadata) && key.IsCustom()
 	kubernetes := isKubernetes(e)
 	switch {
+	case (err == nil || unknown) && !keys.IsCustom(key.Resource) && kubernetes:
+		countVersion(d, e)
 	case err == nil:
 	case unknown:
 		d.groups.add(group{codeUnknownKind, string(l.apiVersion) + " " + string(l.kind)}, e.Key)

@@ -1,0 +1,97 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/native"
+)
+
+// Codes about releases of Kubernetes.
+var (
+	codeVersionDead = finding.Lookup("dead-version")
+	codeVersionOld  = finding.Lookup("old-version")
+)
+
+// countVersion counts an object of a built-in kind, unless every release decodes its version.
+func countVersion(d *doctor, e *inspect.Entry) {
+	v, _ := e.ParseValue() // did not fail before
+	always, known := d.always[v.GVK]
+	if !known {
+		always = true
+		for minor := native.OldestRelease; minor <= native.LinkedRelease; minor++ {
+			always = always && native.DecodedBy(v.GVK, minor)
+		}
+		d.always[v.GVK] = always
+	}
+	if !always {
+		d.sometimes.add(v.GVK, e.Key)
+	}
+}
+
+// checkReleases reports objects of built-in kinds that the API server to restore with cannot
+// decode. Without that release, those of the cluster and of native.LinkedRelease count.
+func checkReleases(d *doctor) error {
+	own := clusterRelease(d)
+	for gvk, c := range d.sometimes.all() {
+		apiVersion, kind := gvk.ToAPIVersionAndKind()
+		subject := apiVersion + " " + kind
+		code, reason := judge(gvk, d.options.Kubernetes, own)
+		if code == codeUnknownKind {
+			d.groups.addAll(group{codeUnknownKind, subject}, *c)
+		} else if code != nil {
+			d.raiseMany(*c, code, "object", "%[1]s of %[2]s: %[3]s; %[4]s", subject, reason, decoders(gvk))
+		}
+	}
+	return nil
+}
+
+// judge returns the code for a stored kind and its reason, nil for none. target is the release to
+// restore with, own the release of the cluster; either is 0 if unknown.
+func judge(gvk gvr.GroupVersionKind, target, own int) (code *finding.Code, reason string) {
+	release := cmp.Or(target, own, native.LinkedRelease)
+	switch {
+	case native.DecodedBy(gvk, release) && (target > 0 || native.DecodedBy(gvk, native.LinkedRelease)):
+		return nil, ""
+	case native.DecodedBy(gvk, release):
+		return codeVersionOld, fmt.Sprintf("Kubernetes 1.%d of this cluster decodes the version, 1.%d does not", own,
+			native.LinkedRelease)
+	case !native.InRelease(gvk.GroupKind(), release):
+		return codeUnknownKind, ""
+	}
+	return codeVersionDead, fmt.Sprintf("Kubernetes 1.%d does not decode the version", release)
+}
+
+// decoders names the releases that decode a kind.
+func decoders(gvk gvr.GroupVersionKind) string {
+	switch first, last := native.Releases(gvk); {
+	case last == 0:
+		return "no known release does"
+	case last == native.LinkedRelease:
+		return fmt.Sprintf("1.%d is the first that does", first)
+	default:
+		return fmt.Sprintf("1.%d is the last that does", last)
+	}
+}
+
+// clusterRelease returns the newest minor release of the kubelets, which are never newer than their
+// API server; 0 if there is none.
+func clusterRelease(d *doctor) (newest int) {
+	for _, n := range d.kept["nodes"] {
+		var major, minor int
+		node, err := decodeAs[corev1.Node](n.entry)
+		if err != nil {
+			continue // reported as undecodable
+		}
+		_, err = fmt.Sscanf(node.Status.NodeInfo.KubeletVersion, "v%d.%d", &major, &minor)
+		if err == nil && major == 1 && minor <= native.LinkedRelease {
+			newest = max(newest, minor)
+		}
+	}
+	return newest
+}
