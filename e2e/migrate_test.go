@@ -19,6 +19,7 @@ type report struct {
 	path    string   // path of the output
 	Outcome string   `json:"outcome"`
 	Restore []string `json:"restore"`
+	Kinds   []struct{ Kind, From, To string }
 	UIDs    []struct {
 		Kind, Namespace, Name string
 		Stored, Seen, Written string

@@ -98,23 +98,12 @@ func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
 		}
 	}
 	o.Keys = c.IsSet(encryptionConfig)
-	o.Kubernetes, err = kubernetesRelease(c)
-	return o, err
-}
-
-// kubernetesRelease returns the minor release of --kubernetes: 36 for 1.36, 0 without the flag.
-func kubernetesRelease(c *cli.Context) (minor int, err error) {
-	text := c.String("kubernetes")
-	if text == "" {
-		return 0, nil
+	if text := c.String("kubernetes"); text != "" {
+		if o.Kubernetes, err = native.ParseRelease(text); err != nil {
+			return o, usagef(commandPath(c), "--kubernetes is %q; %v", text, err)
+		}
 	}
-	var major int
-	n, _ := fmt.Sscanf(strings.TrimPrefix(text, "v"), "%d.%d", &major, &minor)
-	if n != 2 || major != 1 || minor < native.OldestRelease || minor > native.LinkedRelease {
-		return 0, usagef(commandPath(c), "--kubernetes is %q; it takes a release from 1.%d to 1.%d",
-			text, native.OldestRelease, native.LinkedRelease)
-	}
-	return minor, nil
+	return o, nil
 }
 
 // examine checks the file at path. A damaged file gets a report too.

@@ -2,6 +2,7 @@ package native
 
 import (
 	_ "embed"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,16 @@ const (
 	OldestRelease = 29 // the first with a known storage version of every kind
 	LinkedRelease = 37 // of the linked k8s.io/kubernetes
 )
+
+// ParseRelease returns the minor release of "1.36" or "v1.36.3": 36. An error says what is accepted.
+func ParseRelease(text string) (minor int, err error) {
+	var major int
+	n, _ := fmt.Sscanf(strings.TrimPrefix(text, "v"), "%d.%d", &major, &minor)
+	if n != 2 || major != 1 || minor < OldestRelease || minor > LinkedRelease {
+		return 0, fmt.Errorf("it takes a release from 1.%d to 1.%d", OldestRelease, LinkedRelease)
+	}
+	return minor, nil
+}
 
 // releases lists the kinds whose stored versions differ between the releases 1.17 to 1.37, one a
 // line: group, kind, and each version with the minor releases that decode the version, and behind

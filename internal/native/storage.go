@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -60,6 +61,9 @@ func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) 
 		return nil, err
 	}
 	written, err := convert(obj, like.GroupVersion())
+	if err == nil { // a client writes with the defaults of the version
+		written, err = convert(written, like.GroupVersion())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +81,20 @@ func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) 
 		delete(content, "kind")
 	}
 	form.Lost = lost("", before, after)
+	if kept(obj, written) {
+		form.Lost = slices.DeleteFunc(form.Lost, func(path string) bool {
+			return strings.HasPrefix(path, "metadata.annotations.")
+		})
+	}
 	return form, err
+}
+
+// kept reports whether a server finds all fields of an object in another form of the object.
+// Conversions keep some fields in annotations, in a text that may differ.
+func kept(obj, form runtime.Object) bool {
+	before, err := internal(obj.DeepCopyObject())
+	after, otherErr := internal(form.DeepCopyObject())
+	return err == nil && otherErr == nil && equality.Semantic.DeepDerivative(before, after)
 }
 
 // storageVersions returns the versions at which a release stores a kind: one, but for kinds stored

@@ -9,12 +9,12 @@ func codes() []*finding.Code {
 	return []*finding.Code{
 		finding.Undecodable, finding.Encrypted, transform.CodeWouldBePlaintext, transform.CodeUnsupportedLayout,
 		codeUnknownKey, codeUnknownKind, codeUnlistedVersion, codeNeedsWebhook, codeConversionFailed,
-		codePrunedField, codeInvalid,
+		codePrunedField, codeInvalid, codeVersionDead, transform.CodeUnknownFields,
 		codeStorageMigrating, codeNotChosen, codeNothingThere, codeOrphan, codeKeyMismatch, codeNoUID,
 		codeTerminating, codeListKept,
 		codeDroppedNull, codeViolatesSchema, codeUpdateRefused, codeApplyRefused, codeFieldsLost, codeOwnerVersion,
 		codeHelmRelease,
-		codeMappingUnused, codeMigratorPending,
+		codeMappingUnused, codeMigratorPending, codeNotInRelease,
 	}
 }
 
@@ -29,6 +29,7 @@ var (
 	codePrunedField      = finding.Lookup("pruned-field")
 	codeInvalid          = finding.Lookup("invalid")
 	codeStorageMigrating = finding.Lookup("storage-migrating")
+	codeVersionDead      = finding.Lookup("dead-version")
 )
 
 // Codes of warnings.
@@ -49,4 +50,5 @@ var (
 	codeHelmRelease     = finding.Lookup("helm-release")
 	codeMappingUnused   = finding.Lookup("mapping-unused")
 	codeMigratorPending = finding.Lookup("migrator-pending")
+	codeNotInRelease    = finding.Lookup("not-in-release")
 )

@@ -24,10 +24,11 @@ func New(o Options) *Migration { return &Migration{opts: o} }
 // storage is the migration of one storage prefix.
 type storage struct {
 	*transform.View
-	keys  keys.Kubernetes
-	opts  *Options
-	used  map[Mapping]bool // mappings, without New, of objects in any storage
-	kinds []*kind          // in the order of their names
+	keys     keys.Kubernetes
+	opts     *Options
+	used     map[Mapping]bool // mappings, without New, of objects in any storage
+	kinds    []*kind          // in the order of their names
+	renewals *renewals        // nil for none
 }
 
 // Plan stages the migration on v, for each storage prefix. An error is about reading the snapshot,
@@ -39,9 +40,9 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	}
 	var all []*kind
 	var storages []*storage
-	used := map[Mapping]bool{}
+	used, renewed := map[Mapping]bool{}, newRenewals(m.opts.Release)
 	for _, prefix := range prefixes {
-		s := &storage{View: v, keys: keys.Kubernetes{Prefix: prefix}, opts: &m.opts, used: used}
+		s := &storage{View: v, keys: keys.Kubernetes{Prefix: prefix}, opts: &m.opts, used: used, renewals: renewed}
 		if err := s.load(ctx); err != nil {
 			return err
 		}
@@ -70,6 +71,12 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	}
 	if m.opts.Rewrap {
 		return reportStrays(ctx, v, prefixes)
+	}
+	if renewed != nil {
+		for _, n := range renewed.counts {
+			v.Report().Kinds = append(v.Report().Kinds, *n)
+		}
+		return nil
 	}
 	if !slices.ContainsFunc(all, func(k *kind) bool { return k.row.Chosen }) {
 		v.Raise("", codeNothingThere.Because("no CustomResourceDefinition of the snapshot is to be migrated"))

@@ -29,6 +29,9 @@ type Options struct {
 	AllManagedFields  bool                 // relabel entries at every other version, so that the version can be removed
 	Converters        map[string]Converter // by group, in place of conversion webhooks
 	Rewrap            bool                 // encrypt every value by the first configured provider and key
+	// minor release of Kubernetes whose storage versions built-in kinds get; 0: they stay unchanged
+	Release        int
+	RemoveUnserved bool // delete objects of built-in kinds that Release does not have
 }
 
 // Mapping gives objects of GROUP/Old, a version without a schema, the apiVersion GROUP/New.

@@ -2,12 +2,14 @@ package storageversion
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -23,12 +25,17 @@ etcdshift migrate storage-versions --crd widgets.example.com \
 etcdshift migrate storage-versions --group example.com --to v1beta1 \
     before.db back.db
 etcdshift migrate storage-versions --conversion-exec example.com=./convert \
-    before.db after.db`,
+    before.db after.db
+etcdshift migrate storage-versions --kubernetes 1.35 before.db back.db`,
 	Text: `Stores every custom resource at the storage version of its CustomResourceDefinition, with the bytes that
 an API server would store after an update without changes, and then lists only the versions that are still stored in
 status.storedVersions. After that, an old version can be removed from the definition. It repairs "must appear in
 spec.versions", "request to convert CR from an invalid group/version" (--map) and "conversion webhook for ...
-failed".`,
+failed".
+
+With --native or --kubernetes it also stores objects of built-in kinds as a server of that release would, newer or
+older: for the return to an older release after a failed upgrade, and for an old snapshot on a new release. A field
+that the older version cannot hold is named. Without these flags, objects of built-in kinds stay unchanged.`,
 	Codes: codes(),
 	Settles: map[string]string{
 		finding.Encrypted.Name:    "decrypt them with --encryption-config FILE",
@@ -71,6 +78,14 @@ var rewriteFlags = []transform.Flag{
 	{Name: "managed-fields", Category: rewriteCategory, Default: "fix", Choices: []string{"fix", "all", "keep"},
 		Usage: "`fix|all|keep`: relabel managedFields that would break server-side apply, or those of all other " +
 			"versions, or none"},
+	{Name: "native", Category: rewriteCategory, Default: false,
+		Usage: fmt.Sprintf("re-encode objects of built-in kinds too, at the storage versions of Kubernetes 1.%d",
+			native.LinkedRelease)},
+	{Name: "kubernetes", Category: rewriteCategory,
+		Usage: "re-encode objects of built-in kinds too, at the storage versions of Kubernetes `VERSION`, newer or older, " +
+			"such as 1.34"},
+	{Name: "remove-unserved", Category: rewriteCategory, Default: false,
+		Usage: "delete objects of built-in kinds that the release of --native or --kubernetes does not have"},
 	{Name: "rewrap", Category: rewriteCategory, Default: false,
 		Usage: "encrypt every value of the snapshot, also of built-in types, with the first provider and key of " +
 			"--encryption-config"},
@@ -87,6 +102,9 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 		o.Mode = schema.Pure
 	}
 	var err error
+	if err = readRelease(a, &o); err != nil {
+		return nil, err
+	}
 	if a.IsSet("selector") {
 		if o.Selector, err = labels.Parse(a.String("selector")); err != nil {
 			return nil, transform.Usagef("--selector is %q: %v", a.String("selector"), err)
@@ -106,6 +124,25 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 		return nil, err
 	}
 	return New(o), nil
+}
+
+func readRelease(a *transform.Args, o *Options) (err error) {
+	if a.Bool("native") {
+		o.Release = native.LinkedRelease
+	}
+	if a.IsSet("kubernetes") {
+		text := a.String("kubernetes")
+		if o.Release, err = native.ParseRelease(text); err != nil {
+			return transform.Usagef("--kubernetes is %q; %v", text, err)
+		}
+		if a.Bool("native") && o.Release != native.LinkedRelease {
+			return transform.Usagef("--native and --kubernetes %s name two releases", text)
+		}
+	}
+	if o.RemoveUnserved = a.Bool("remove-unserved"); o.RemoveUnserved && o.Release == 0 {
+		return transform.Usagef("--remove-unserved takes --native or --kubernetes VERSION")
+	}
+	return nil
 }
 
 // mapping is a value of --map.

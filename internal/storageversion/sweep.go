@@ -27,14 +27,15 @@ func (s *storage) sweep(ctx context.Context) error {
 	type swept struct {
 		*transform.Entry
 		concerned bool // its owner references may have to change
+		renewal   *renewal
 	}
 	look := func(e *transform.Entry) (swept, bool) {
 		if e.Layout() != keys.Layout(s.keys) {
 			return swept{}, false
 		}
 		key, badKey := e.ParseKey()
-		one := swept{e, gone.concerns(e)}
-		return one, one.concerned || s.opts.Rewrap && (e.Stale || e.Undecryptable != nil) ||
+		one := swept{e, gone.concerns(e), s.renewals.of(e)}
+		return one, one.concerned || one.renewal != nil || s.opts.Rewrap && (e.Stale || e.Undecryptable != nil) ||
 			badKey == nil && (mayRaise(key) ||
 				!checked.Has(key.Resource) && (keys.IsCustom(key.Resource) || e.Check() != nil))
 	}
@@ -52,6 +53,9 @@ func (s *storage) sweep(ctx context.Context) error {
 		}
 		if readable && e.concerned {
 			err = s.fixOwners(ctx, e.Entry, gone)
+		}
+		if err == nil && readable && e.renewal != nil {
+			err = s.renew(ctx, e.Entry, e.renewal)
 		}
 		if err == nil && s.opts.Rewrap {
 			err = s.rewrap(ctx, e.Entry)

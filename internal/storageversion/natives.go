@@ -1,0 +1,110 @@
+package storageversion
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// renewals re-encodes objects of built-in kinds at the storage versions of a release.
+type renewals struct {
+	release int // minor
+	kinds   map[gvr.GroupResource]gvr.GroupKind
+	counts  []*transform.KindCount
+}
+
+// newRenewals returns renewals for a minor release, nil for 0.
+func newRenewals(release int) *renewals {
+	if release == 0 {
+		return nil
+	}
+	r := &renewals{release: release, kinds: map[gvr.GroupResource]gvr.GroupKind{}}
+	for _, t := range inspect.Builtins() {
+		r.kinds[t.Resource] = gvr.GroupKind{Group: t.Resource.Group, Kind: t.Kind}
+	}
+	return r
+}
+
+// renewal is an object of a built-in kind at another version than its release stores.
+type renewal struct {
+	from gvr.GroupVersionKind
+	form *native.Form // nil with an error
+	err  error
+}
+
+// of returns the renewal of an object, nil if the object stays as it is. Calls may run in parallel.
+func (r *renewals) of(e *transform.Entry) *renewal {
+	if r == nil || e.Undecryptable != nil {
+		return nil
+	}
+	key, err := e.ParseKey()
+	kind, builtin := r.kinds[key.Resource]
+	if err != nil || !builtin || e.CheckKind() != nil { // reported by check
+		return nil
+	}
+	v, err := e.ParseValue()
+	if err != nil {
+		return nil
+	}
+	one := &renewal{from: v.GVK}
+	if one.form, one.err = native.Storage(kind, v, r.release); one.form == nil && one.err == nil {
+		return nil
+	}
+	return one
+}
+
+// renew stages the form of an object, or reports why the object stays as it is.
+func (s *storage) renew(ctx context.Context, e *transform.Entry, one *renewal) (err error) {
+	staged, to := false, ""
+	if now, err := s.Get(ctx, e.Key); err != nil || !bytes.Equal(now.Value, e.Value) { // see fixOwners
+		if err != nil {
+			return err
+		}
+		one = s.renewals.of(now)
+	}
+	switch {
+	case errors.Is(one.err, native.ErrNotInRelease):
+		if s.opts.RemoveUnserved {
+			return s.Delete(ctx, e.Key)
+		}
+		s.Raise(string(e.Key), codeNotInRelease.Because("Kubernetes 1.%d has no %s", s.opts.Release, one.from.GroupKind()))
+		return nil
+	case errors.Is(one.err, native.ErrUnknownFields):
+		s.Raise(string(e.Key), transform.CodeUnknownFields.Because("%v", one.err))
+	case one.err != nil:
+		s.Raise(string(e.Key), codeVersionDead.Because("%v", one.err))
+	case len(one.form.Lost) == 0 || s.Raise(string(e.Key), codePrunedField.Because("%s of Kubernetes 1.%d cannot hold %s",
+		one.form.GVK.GroupVersion(), s.opts.Release, finding.List(one.form.Lost))):
+		to = one.form.GVK.GroupVersion().String()
+		if staged, err = s.Derive(ctx, e.Key, e.Key, one.form.Value); err != nil {
+			return err
+		}
+	}
+	n := s.renewals.count(one.from, to)
+	if staged {
+		n.Migrated++
+	} else {
+		n.Skipped++
+	}
+	return nil
+}
+
+// count returns the counts of objects of a kind that get the apiVersion to, "" for unchanged ones.
+func (r *renewals) count(from gvr.GroupVersionKind, to string) *transform.KindCount {
+	apiVersion, kind := from.ToAPIVersionAndKind()
+	i := slices.IndexFunc(r.counts, func(n *transform.KindCount) bool {
+		return n.Kind == kind && n.From == apiVersion && n.To == to
+	})
+	if i < 0 {
+		i, r.counts = len(r.counts), append(r.counts, &transform.KindCount{Kind: kind, From: apiVersion, To: to})
+	}
+	return r.counts[i]
+}
