@@ -97,6 +97,28 @@ func kept(obj, form runtime.Object) bool {
 	return err == nil && otherErr == nil && equality.Semantic.DeepDerivative(before, after)
 }
 
+// Convert converts JSON content of a built-in kind to another version of the kind, like an API
+// server. Errors are ErrUnknownKind, or that the content does not fit the kind.
+func Convert(content map[string]any, to schema.GroupVersionKind) (map[string]any, error) {
+	apiVersion, _ := content["apiVersion"].(string)
+	from := schema.FromAPIVersionAndKind(apiVersion, to.Kind)
+	obj, err := legacyscheme.Scheme.New(from)
+	if err != nil {
+		return nil, unknown(from)
+	}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj) != nil { // may quote a value
+		return nil, errUnfit
+	}
+	if obj, err = convert(obj, to.GroupVersion()); err != nil {
+		return nil, err
+	}
+	out, err := toContent(obj)
+	if err == nil {
+		out["apiVersion"], out["kind"] = to.ToAPIVersionAndKind()
+	}
+	return out, err
+}
+
 // storageVersions returns the versions at which a release stores a kind: one, but for kinds stored
 // at the version of the request.
 func storageVersions(kind schema.GroupKind, minor int) (versions []string) {

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -61,9 +60,7 @@ func (s *source) catalogue(ctx context.Context, scheme *runtime.Scheme) (c catal
 		case t.CRD != nil:
 			versions = servedVersions(scheme, t)
 		case t.Builtin && t.Resource != apiServices():
-			if versions, err = s.nativeVersions(ctx, scheme, t); err != nil {
-				return c, err
-			}
+			versions = nativeVersions(scheme, t)
 		case !t.Builtin:
 			versions = nil
 		}
@@ -128,52 +125,17 @@ func compareVersions(a, b string) int { return version.CompareKubeAwareVersionSt
 
 var stable = pattern.New(`^v[0-9]+$`)
 
-// nativeVersions returns the versions of a built-in type: the stored versions and the latest stable
-// version. An object stored at another version is served if no field is lost.
-func (s *source) nativeVersions(ctx context.Context, scheme *runtime.Scheme, t *inspect.Type) ([]string, error) {
-	var known []string
+// nativeVersions returns the stable versions of a built-in type, the newest first; without any, the
+// newest version.
+func nativeVersions(scheme *runtime.Scheme, t *inspect.Type) (versions []string) {
 	for _, gv := range scheme.VersionsForGroupKind(schema.GroupKind{Group: t.Resource.Group, Kind: t.Kind}) {
-		known = append(known, gv.Version)
+		versions = append(versions, gv.Version)
 	}
-	byPriority(known)
-	if len(known) < 2 && (len(known) == 0 || stable().MatchString(known[0])) {
-		return known, nil
+	byPriority(versions)
+	if len(versions) > 0 && !stable().MatchString(versions[0]) {
+		return versions[:1]
 	}
-	stored, err := s.storedVersions(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	latest := slices.IndexFunc(known, stable().MatchString)
-	var versions []string
-	for i, name := range known {
-		if stored[name] || i == latest {
-			versions = append(versions, name)
-		}
-	}
-	slices.SortStableFunc(versions, func(a, b string) int { // other versions may lose fields
-		rank := map[bool]int{false: 1}
-		return cmp.Compare(rank[stored[a] || len(stored) == 0], rank[stored[b] || len(stored) == 0])
-	})
-	return versions, nil
-}
-
-// storedVersions returns the stored versions of the objects of a built-in type.
-func (s *source) storedVersions(ctx context.Context, t *inspect.Type) (map[string]bool, error) {
-	stored := map[string]bool{}
-	if t.Objects == 0 {
-		return stored, nil
-	}
-	for _, dir := range s.layouts.Dirs(t.Resource) {
-		for e, err := range s.reader.Live(ctx, dir) {
-			if err != nil {
-				return nil, err
-			}
-			if v, err := e.ParseValue(); err == nil && v.GVK.Group == t.Resource.Group {
-				stored[v.GVK.Version] = true
-			}
-		}
-	}
-	return stored, nil
+	return slices.DeleteFunc(versions, func(version string) bool { return !stable().MatchString(version) })
 }
 
 // inEventsGroup returns the resource of Events in events.k8s.io.

@@ -144,11 +144,7 @@ func metadata(e *inspect.Entry, v encoding.Value, hide *redact.Shared) (*metav1.
 // rowOf returns the row of an object, with a cell for each column, and only the requested parts of
 // the object: a table is in memory as a whole.
 func (s *store) rowOf(o *unstructured.Unstructured, include metav1.IncludeObjectPolicy, now time.Time) metav1.TableRow {
-	content := o.Object
-	if s.Resource.Group == "events.k8s.io" {
-		content = coreEvent(content)
-	}
-	cells := s.table.Row(content, now)
+	cells := s.table.Row(o.Object, now)
 	for i, cell := range cells {
 		if _, failed := cell.(error); failed {
 			cells[i] = "<error>"
