@@ -52,8 +52,8 @@ func TestNativesLeft(t *testing.T) {
 	require.NotEmpty(t, differing(before, c.store.records(t)))
 }
 
-// differing is difference without Namespaces, to which admission adds a label, and without CSINodes,
-// which have an empty status since Kubernetes 1.37 only.
+// differing is difference without Namespaces, to which admission adds a label, and without
+// CSINodes, which have an empty status since Kubernetes 1.37.
 func differing(before, after map[string]record) []string {
 	return slices.DeleteFunc(difference(before, after), func(change string) bool {
 		return strings.HasPrefix(change, "changed /registry/namespaces/") ||

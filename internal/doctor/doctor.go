@@ -156,7 +156,8 @@ func runChecks(ctx context.Context, r *inspect.Reader, o Options, found *finding
 		kinds: map[gvr.GroupKind]*inspect.Type{}, places: places{by: map[location]*place{}},
 		unread: map[string]bool{}, namespaces: map[space]labels.Set{}, whole: map[string]bool{},
 		kept: map[string][]stored{}, beats: map[string]time.Time{},
-		local: map[gvr.GroupVersion]bool{}, aggregated: map[gvr.GroupVersion]bool{}, always: map[gvr.GroupVersionKind]bool{},
+		local: map[gvr.GroupVersion]bool{}, aggregated: map[gvr.GroupVersion]bool{},
+		always: map[gvr.GroupVersionKind]bool{},
 	}}
 	steps := []func(*doctor) error{prepare, define, readRecords}
 	for _, c := range checks() {

@@ -41,7 +41,7 @@ func checkReleases(d *doctor) error {
 	for gvk, c := range d.sometimes.all() {
 		apiVersion, kind := gvk.ToAPIVersionAndKind()
 		subject := apiVersion + " " + kind
-		code, reason := judge(gvk, d.options.Kubernetes, own)
+		code, reason := checkVersion(gvk, d.options.Kubernetes, own)
 		if code == codeUnknownKind {
 			d.groups.addAll(group{codeUnknownKind, subject}, *c)
 		} else if code != nil {
@@ -51,9 +51,9 @@ func checkReleases(d *doctor) error {
 	return nil
 }
 
-// judge returns the code for a stored kind and its reason, nil for none. target is the release to
-// restore with, own the release of the cluster; either is 0 if unknown.
-func judge(gvk gvr.GroupVersionKind, target, own int) (code *finding.Code, reason string) {
+// checkVersion returns the code for a stored kind and its reason, nil for none. target is the
+// release to restore with, own the release of the cluster; either is 0 if unknown.
+func checkVersion(gvk gvr.GroupVersionKind, target, own int) (code *finding.Code, reason string) {
 	release := cmp.Or(target, own, native.LinkedRelease)
 	switch {
 	case native.DecodedBy(gvk, release) && (target > 0 || native.DecodedBy(gvk, native.LinkedRelease)):

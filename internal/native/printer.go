@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/apis/storage"
 	"k8s.io/kubernetes/pkg/printers"
 	"k8s.io/kubernetes/pkg/printers/internalversion"
 
@@ -33,7 +34,8 @@ var generator = sync.OnceValue(func() *printers.HumanReadableGenerator {
 // NewPrinter returns the Printer of a kind, nil if a server has no columns for it.
 func NewPrinter(kind schema.GroupKind) *Printer {
 	obj, err := legacyscheme.Scheme.New(kind.WithVersion(runtime.APIVersionInternal))
-	if err != nil {
+	// a server does not use this printer (pkg/registry/storage/csistoragecapacity/storage)
+	if err != nil || kind.Kind == "CSIStorageCapacity" {
 		return nil
 	}
 	table, err := generate(obj)
@@ -45,8 +47,12 @@ func NewPrinter(kind schema.GroupKind) *Printer {
 	return &Printer{Columns: table.ColumnDefinitions, of: of, times: times}
 }
 
-// generate prints an object. Some printers need fields that a malformed object lacks.
+// generate prints an object. Some printers need fields that a malformed object lacks. Only lists
+// mark a default StorageClass, the newest of several.
 func generate(obj runtime.Object) (table *metav1.Table, err error) {
+	if class, is := obj.(*storage.StorageClass); is {
+		obj = &storage.StorageClassList{Items: []storage.StorageClass{*class}}
+	}
 	defer func() {
 		if recover() != nil {
 			err = errUnfit

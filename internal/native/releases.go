@@ -17,7 +17,8 @@ const (
 	LinkedRelease = 37 // of the linked k8s.io/kubernetes
 )
 
-// ParseRelease returns the minor release of "1.36" or "v1.36.3": 36. An error says what is accepted.
+// ParseRelease returns the minor release of "1.36" or "v1.36.3": 36. An error lists the accepted
+// releases.
 func ParseRelease(text string) (minor int, err error) {
 	var major int
 	n, _ := fmt.Sscanf(strings.TrimPrefix(text, "v"), "%d.%d", &major, &minor)

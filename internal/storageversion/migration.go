@@ -74,8 +74,9 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	}
 	if renewed != nil {
 		for _, n := range renewed.counts {
-			v.Report().Kinds = append(v.Report().Kinds, *n)
+			section.BuiltinKinds = append(section.BuiltinKinds, *n)
 		}
+		v.Report().Kinds = append(v.Report().Kinds, section.BuiltinKinds...)
 		return nil
 	}
 	if !slices.ContainsFunc(all, func(k *kind) bool { return k.row.Chosen }) {

@@ -75,13 +75,15 @@ func (s *storage) renew(ctx context.Context, e *transform.Entry, one *renewal) (
 		if s.opts.RemoveUnserved {
 			return s.Delete(ctx, e.Key)
 		}
-		s.Raise(string(e.Key), codeNotInRelease.Because("Kubernetes 1.%d has no %s", s.opts.Release, one.from.GroupKind()))
+		s.Raise(string(e.Key), codeNotInRelease.Because("Kubernetes 1.%d has no %s", s.opts.Release,
+			one.from.GroupKind()))
 		return nil
 	case errors.Is(one.err, native.ErrUnknownFields):
 		s.Raise(string(e.Key), transform.CodeUnknownFields.Because("%v", one.err))
 	case one.err != nil:
 		s.Raise(string(e.Key), codeVersionDead.Because("%v", one.err))
-	case len(one.form.Lost) == 0 || s.Raise(string(e.Key), codePrunedField.Because("%s of Kubernetes 1.%d cannot hold %s",
+	case len(one.form.Lost) == 0 || s.Raise(string(e.Key), codePrunedField.Because(
+		"%s of Kubernetes 1.%d cannot hold %s",
 		one.form.GVK.GroupVersion(), s.opts.Release, finding.List(one.form.Lost))):
 		to = one.form.GVK.GroupVersion().String()
 		if staged, err = s.Derive(ctx, e.Key, e.Key, one.form.Value); err != nil {

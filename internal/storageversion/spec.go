@@ -82,8 +82,8 @@ var rewriteFlags = []transform.Flag{
 		Usage: fmt.Sprintf("re-encode objects of built-in kinds too, at the storage versions of Kubernetes 1.%d",
 			native.LinkedRelease)},
 	{Name: "kubernetes", Category: rewriteCategory,
-		Usage: "re-encode objects of built-in kinds too, at the storage versions of Kubernetes `VERSION`, newer or older, " +
-			"such as 1.34"},
+		Usage: "re-encode objects of built-in kinds too, at the storage versions of Kubernetes `VERSION`, newer or " +
+			"older, such as 1.34"},
 	{Name: "remove-unserved", Category: rewriteCategory, Default: false,
 		Usage: "delete objects of built-in kinds that the release of --native or --kubernetes does not have"},
 	{Name: "rewrap", Category: rewriteCategory, Default: false,

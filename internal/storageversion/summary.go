@@ -12,9 +12,12 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Definitions is the section of a report with the result for each CustomResourceDefinition.
+// Definitions is the section of a report with the result for each CustomResourceDefinition, and for
+// built-in kinds.
 type Definitions struct {
 	CustomResources []CustomResource `json:"customResources,omitempty"`
+	// objects of built-in kinds at another version than the release stores, by version
+	BuiltinKinds []transform.KindCount `json:"builtinKinds,omitempty"`
 }
 
 // CustomResource is the result for the objects of one CustomResourceDefinition.
@@ -68,7 +71,15 @@ func (d *Definitions) Tables(transform.Outcome) []transform.Table {
 			t.Notes = append(t.Notes, phrase.Count(n, "definition")+" "+what)
 		}
 	}
-	return []transform.Table{t}
+	tables := []transform.Table{t}
+	if len(d.BuiltinKinds) > 0 {
+		natives := transform.Table{Header: []any{"BUILT-IN KIND", "FROM", "TO", "REWRITTEN", "REFUSED"}}
+		for _, n := range d.BuiltinKinds {
+			natives.Rows = append(natives.Rows, []any{n.Kind, n.From, n.To, n.Migrated, n.Skipped})
+		}
+		tables = append(tables, natives)
+	}
+	return tables
 }
 
 // text returns the list before and after the run.

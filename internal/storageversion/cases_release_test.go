@@ -1,0 +1,73 @@
+package storageversion
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+const (
+	priorityJSON = `{"kind":"PriorityClass","apiVersion":"scheduling.k8s.io/VERSION","metadata":{"name":"a"},"value":7,` +
+		`"preemptionPolicy":"Never"}` + "\n"
+	claimJSON = `{"kind":"ResourceClaim","apiVersion":"resource.k8s.io/VERSION","metadata":{"name":"a",` +
+		`"namespace":"ns"},"spec":{"devices":{}}}` + "\n"
+)
+
+func at(text, version string) string { return strings.Replace(text, "VERSION", version, 1) }
+
+// TestRelease checks that only objects of built-in kinds at another version than the release stores
+// are rewritten, and that owner references to removed versions change with them.
+func TestRelease(t *testing.T) {
+	const priority, claim, kept = "/registry/priorityclasses/a", "/registry/resourceclaims/ns/a",
+		"/registry/resourceclaims/ns/kept"
+	scaler := &autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "example.com/v1alpha1", Kind: "Widget", Name: "w",
+			UID: "u"}},
+	}, Spec: autoscalingv1.HorizontalPodAutoscalerSpec{MaxReplicas: 3, TargetCPUUtilizationPercentage: new(int32(50))}}
+	build := func() *cluster {
+		return newCluster(t, definition{versions: "v1alpha1- v1*"}).add(resource{version: "v1", name: "w"}).
+			leased(priority, at(priorityJSON, "v1alpha1"), 0).put(claim, at(claimJSON, "v1beta1")).
+			put(kept, strings.Replace(at(claimJSON, "v1"), `"a"`, `"kept"`, 1)).
+			native("/registry/horizontalpodautoscalers/ns/a", "autoscaling/v1", "HorizontalPodAutoscaler", scaler)
+	}
+	require.NotContains(t, build().migrate(Options{}).changed(), priority)
+
+	r := build().migrate(Options{Release: native.LinkedRelease})
+	require.Equal(t, []string{"/registry/horizontalpodautoscalers/ns/a", priority, claim}, r.changed())
+	require.Equal(t, at(priorityJSON, "v1"), r.out[priority].value)
+	require.Contains(t, r.out[claim].value, `"apiVersion":"resource.k8s.io/v1"`)
+	scaled := r.out["/registry/horizontalpodautoscalers/ns/a"].value
+	require.Contains(t, scaled, "autoscaling/v2\x12")
+	require.Contains(t, scaled, "example.com/v1\x12")
+	require.NotContains(t, scaled, "v1alpha1")
+	require.Contains(t, r.BuiltinKinds, transform.KindCount{Kind: "PriorityClass", From: "scheduling.k8s.io/v1alpha1",
+		To: "scheduling.k8s.io/v1", Migrated: 1})
+
+	r = build().migrate(Options{Release: 33})
+	require.Contains(t, r.out[kept].value, `"apiVersion":"resource.k8s.io/v1beta1"`)
+	require.Equal(t, r.in[claim], r.out[claim])
+}
+
+// TestReleaseRefuses checks the objects that no release's form can hold.
+func TestReleaseRefuses(t *testing.T) {
+	const claim, group = "/registry/resourceclaims/ns/a", "/registry/podgroups/ns/a"
+	c := newCluster(t).put(claim, at(claimJSON, "v1alpha2")).
+		put(group, `{"kind":"PodGroup","apiVersion":"scheduling.k8s.io/v1beta1","metadata":{"name":"a","namespace":"ns"}}`)
+	r := c.migrate(Options{Release: 34})
+	r.refusedFor("error dead-version "+claim, "warning not-in-release "+group)
+	require.Contains(t, r.reason(codeVersionDead.Name), "the last API server with this version is Kubernetes 1.30")
+	require.Contains(t, r.reason(codeNotInRelease.Name), "Kubernetes 1.34 has no PodGroup.scheduling.k8s.io")
+	require.Empty(t, c.migrate(Options{Release: 34}, codeVersionDead.Name).changed())
+
+	c = newCluster(t).put("/registry/resourceclaims/ns/a", strings.Replace(at(claimJSON, "v1beta1"), `"spec"`,
+		`"hunter2":1,"spec"`, 1))
+	r = c.migrate(Options{Release: native.LinkedRelease})
+	r.refusedFor("error dead-version " + claim)
+	require.Contains(t, r.reason(codeVersionDead.Name), "hunter2: the kind has no such field")
+}
