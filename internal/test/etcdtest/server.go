@@ -107,13 +107,27 @@ func startOnce(dataDir, log string, changes []Change) (*embed.Etcd, error) {
 	}
 	select {
 	case <-etcd.Server.ReadyNotify():
-		return etcd, nil
+		if waitForVersion(etcd) {
+			return etcd, nil
+		}
+		err = fmt.Errorf("etcd on %s: no cluster version after %s", dataDir, startTimeout)
 	case err = <-etcd.Err():
 	case <-time.After(startTimeout):
 		err = fmt.Errorf("etcd on %s: not ready after %s", dataDir, startTimeout)
 	}
 	etcd.Close()
 	return nil, err
+}
+
+// waitForVersion waits until the members agree on the version of their cluster, which is a moment
+// after they are ready: before, a snapshot has no version.
+func waitForVersion(etcd *embed.Etcd) bool {
+	for deadline := time.Now().Add(startTimeout); etcd.Server.ClusterVersion() == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
 }
 
 func newConfig(dataDir, log string) (*embed.Config, error) {
