@@ -273,6 +273,9 @@ func (s source) checkImport(imported string) string {
 			return "only snapshot may know bbolt"
 		}
 	}
+	if strings.HasPrefix(imported, "k8s.io/kubernetes/") && from != "internal/native" {
+		return "only internal/native may know k8s.io/kubernetes"
+	}
 	dir, ours := strings.CutPrefix(imported, module+"/")
 	if !ours || s.test {
 		return ""

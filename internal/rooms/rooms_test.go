@@ -121,6 +121,8 @@ func ruleCases() []checkCase {
 		{"internal/test/apitest/a.go", imports("go.etcd.io/bbolt"), ":3: only snapshot may know bbolt"},
 		{"transform/a.go", imports("go.etcd.io/bbolt/errors"), ":3: only snapshot may know bbolt"},
 		{"transform/a_test.go", imports("go.etcd.io/bbolt"), ":3: only snapshot may know bbolt"},
+		{"inspect/a.go", imports("k8s.io/kubernetes/pkg/api/legacyscheme"),
+			":3: only internal/native may know k8s.io/kubernetes"},
 
 		// printing and exiting
 		{"cmd/etcdshift/a.go", "package p\nimport \"fmt\"\nimport \"os\"\nfunc f() { fmt.Println(1); os.Exit(1) }", ""},
