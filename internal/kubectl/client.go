@@ -25,6 +25,7 @@ type client struct {
 	transport          http.RoundTripper
 	warnings           rest.WarningHandler
 	discovery          func() (discovery.CachedDiscoveryInterface, error) // created once
+	mapper             func() (meta.RESTMapper, error)                    // created once, for all objects
 }
 
 func newClient(transport http.RoundTripper, warnings rest.WarningHandler) *client {
@@ -40,6 +41,14 @@ func newClient(transport http.RoundTripper, warnings rest.WarningHandler) *clien
 		}
 		d.UseLegacyDiscovery = true // client-go reorders the groups of an aggregated answer randomly
 		return memory.NewMemCacheClient(d), nil
+	})
+	c.mapper = sync.OnceValues(func() (meta.RESTMapper, error) {
+		d, err := c.ToDiscoveryClient()
+		if err != nil {
+			return nil, err
+		}
+		warn := func(text string) { c.warnings.HandleWarningHeader(299, "", text) }
+		return restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(d), d, warn), nil
 	})
 	return c
 }
@@ -58,14 +67,7 @@ func (c *client) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error)
 }
 
 // ToRESTMapper returns a mapper from words such as "po" to resources.
-func (c *client) ToRESTMapper() (meta.RESTMapper, error) {
-	d, err := c.ToDiscoveryClient()
-	if err != nil {
-		return nil, err
-	}
-	warn := func(text string) { c.warnings.HandleWarningHeader(299, "", text) }
-	return restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(d), d, warn), nil
-}
+func (c *client) ToRESTMapper() (meta.RESTMapper, error) { return c.mapper() }
 
 // ToRawKubeConfigLoader returns a kubeconfig in memory, the source of the namespace for commands.
 func (c *client) ToRawKubeConfigLoader() clientcmd.ClientConfig {
