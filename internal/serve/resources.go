@@ -126,14 +126,14 @@ func compareVersions(a, b string) int { return version.CompareKubeAwareVersionSt
 var stable = pattern.New(`^v[0-9]+$`)
 
 // nativeVersions returns the stable versions of a built-in type, the newest first; without any, the
-// newest version.
+// newest version of a type with objects: servers do not serve others by default.
 func nativeVersions(scheme *runtime.Scheme, t *inspect.Type) (versions []string) {
 	for _, gv := range scheme.VersionsForGroupKind(schema.GroupKind{Group: t.Resource.Group, Kind: t.Kind}) {
 		versions = append(versions, gv.Version)
 	}
 	byPriority(versions)
 	if len(versions) > 0 && !stable().MatchString(versions[0]) {
-		return versions[:1]
+		return versions[:min(t.Objects, 1)]
 	}
 	return slices.DeleteFunc(versions, func(version string) bool { return !stable().MatchString(version) })
 }
