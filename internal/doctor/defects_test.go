@@ -133,15 +133,10 @@ func alias(of string) record {
 
 func only(records ...record) []record { return records }
 
-// nodeOf returns a Node with a release of its kubelet.
-func nodeOf(kubelet string) record {
-	return object("minions/n1", "v1", "Node", `},"status":{"nodeInfo":{"kubeletVersion":"`+kubelet+`"}}`)
-}
-
 // defects returns the defects of any restore.
 func defects() []defect {
 	return slices.Concat(objectDefects(), definitionDefects(), ownerDefects(), deletionDefects(), webhookDefects(),
-		apiServiceDefects(), clusterDefects())
+		apiServiceDefects(), clusterDefects(), releaseDefects())
 }
 
 // objectDefects are defects in the value of one object.
@@ -181,20 +176,6 @@ func objectDefects() []defect {
 		{codeUnknownKind, only(record{"podsecuritypolicy/a",
 			"k8s\x00\x0a\x23\x0a\x0epolicy/v1beta1\x12\x11PodSecurityPolicy\x12\x05\x0a\x03\x0a\x01a"}),
 			"podsecuritypolicy/a", "", nil},
-		{codeVersionDead, only(object("cronjobs/team/a", "batch/v2alpha1", "CronJob", "")), "cronjobs/team/a",
-			"1 object of batch/v2alpha1 CronJob: Kubernetes 1.37 does not decode the version; 1.20 is the last",
-			only(object("cronjobs/team/a", "batch/v1beta1", "CronJob", ""))},
-		{codeVersionDead, only(nodeOf("v1.33.1"), object("resourceclaims/team/a", "resource.k8s.io/v1",
-			"ResourceClaim", "")), "resourceclaims/team/a",
-			"Kubernetes 1.33 does not decode the version; 1.34 is the first that does",
-			only(nodeOf("v1.34.0-rc.1+k3s1"), object("resourceclaims/team/a", "resource.k8s.io/v1", "ResourceClaim",
-				""))},
-		{codeVersionOld, only(nodeOf("v1.33.1"), object("ipaddresses/10.0.0.9", "networking.k8s.io/v1alpha1",
-			"IPAddress", "")), "ipaddresses/10.0.0.9",
-			"Kubernetes 1.33 of this cluster decodes the version, 1.37 does not; 1.33 is the last",
-			only(nodeOf("v1.33.1"), object("ipaddresses/10.0.0.9", "networking.k8s.io/v1beta1", "IPAddress", ""))},
-		{codeUnknownKind, only(object("clustercidrs/a", "networking.k8s.io/v1alpha1", "ClusterCIDR", "")),
-			"clustercidrs/a", "", nil},
 		{codeKeyMismatch, only(record{"configmaps/team/a", object("configmaps/team/b", "v1", "ConfigMap", "").value}),
 			"configmaps/team/a", `named "b"`, only(object("configmaps/team/a", "v1", "ConfigMap", ""))},
 		{codeKeyMismatch, only(record{"configmaps/team/a", object("configmaps/default/a", "v1", "ConfigMap",

@@ -277,15 +277,6 @@ func (t *tally[K]) add(k K, key []byte) {
 	}
 }
 
-// addAll adds a count.
-func (t *tally[K]) addAll(k K, c count) {
-	for _, to := range []*count{t.at(k), &t.total} {
-		if to.objects += c.objects; to.objects == c.objects {
-			to.first = c.first
-		}
-	}
-}
-
 // few joins the first words, up to most, and counts the others with a noun.
 func few(words []string, most int, noun string) string {
 	if n := len(words) - most; n > 0 {

@@ -43,7 +43,8 @@ func checkReleases(d *doctor) error {
 		subject := apiVersion + " " + kind
 		code, reason := checkVersion(gvk, d.options.Kubernetes, own)
 		if code == codeUnknownKind {
-			d.groups.addAll(group{codeUnknownKind, subject}, *c)
+			thing, format := groupReason(code)
+			d.raiseMany(*c, code, thing, format, subject)
 		} else if code != nil {
 			d.raiseMany(*c, code, "object", "%[1]s of %[2]s: %[3]s; %[4]s", subject, reason, decoders(gvk))
 		}

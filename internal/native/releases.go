@@ -82,16 +82,21 @@ var kindSpans = sync.OnceValue(func() map[schema.GroupKind][]versionSpans {
 
 // DecodedBy reports whether an API server of a minor release decodes a stored built-in kind.
 func DecodedBy(gvk schema.GroupVersionKind, minor int) bool {
+	return decoders(gvk).has(minor)
+}
+
+// decoders returns the releases that decode a stored built-in kind.
+func decoders(gvk schema.GroupVersionKind) span {
 	spans, listed := kindSpans()[gvk.GroupKind()]
-	if !listed {
-		return legacyscheme.Scheme.Recognizes(gvk) || inServer(gvk)
+	if !listed && (legacyscheme.Scheme.Recognizes(gvk) || inServer(gvk)) {
+		return span{last: LinkedRelease}
 	}
 	for _, s := range spans {
 		if s.version == gvk.Version {
-			return s.decode.has(minor)
+			return s.decode
 		}
 	}
-	return false
+	return span{}
 }
 
 // inServer reports whether a kind belongs to a server inside kube-apiserver, with its own scheme.
@@ -107,15 +112,8 @@ func inServer(gvk schema.GroupVersionKind) bool {
 // Releases returns the first and the last minor release that decode a stored built-in kind: 0 for
 // a first release before 1.17, and for a last one if none is known.
 func Releases(gvk schema.GroupVersionKind) (first, last int) {
-	for _, s := range kindSpans()[gvk.GroupKind()] {
-		if s.version == gvk.Version {
-			return s.decode.first, s.decode.last
-		}
-	}
-	if DecodedBy(gvk, LinkedRelease) {
-		return 0, LinkedRelease
-	}
-	return 0, 0
+	s := decoders(gvk)
+	return s.first, s.last
 }
 
 // InRelease reports whether an API server of a minor release decodes any version of a kind.

@@ -79,7 +79,7 @@ type walker struct {
 	most     int                         // length limit of secrets to split and to search for credentials
 	find     func(text string) bool      // replaces the search of holds if not nil
 	names    names
-	clean    clean // texts without what is searched
+	clean    clean // texts known to hold no secret
 	binary   bool  // find looks for other bytes than ASCII too
 }
 

@@ -132,8 +132,8 @@ func nativeVersions(scheme *runtime.Scheme, t *inspect.Type) (versions []string)
 		versions = append(versions, gv.Version)
 	}
 	byPriority(versions)
-	if len(versions) > 0 && !stable().MatchString(versions[0]) {
-		return versions[:min(t.Objects, 1)]
+	if unstable := len(versions) > 0 && !stable().MatchString(versions[0]); unstable && t.Objects > 0 {
+		return versions[:1]
 	}
 	return slices.DeleteFunc(versions, func(version string) bool { return !stable().MatchString(version) })
 }

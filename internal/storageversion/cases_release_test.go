@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	priorityJSON = `{"kind":"PriorityClass","apiVersion":"scheduling.k8s.io/VERSION","metadata":{"name":"a"},"value":7,` +
-		`"preemptionPolicy":"Never"}` + "\n"
+	priorityJSON = `{"kind":"PriorityClass","apiVersion":"scheduling.k8s.io/VERSION",` +
+		`"metadata":{"name":"a"},"value":7,"preemptionPolicy":"Never"}` + "\n"
 	claimJSON = `{"kind":"ResourceClaim","apiVersion":"resource.k8s.io/VERSION","metadata":{"name":"a",` +
 		`"namespace":"ns"},"spec":{"devices":{}}}` + "\n"
 )
@@ -58,7 +58,8 @@ func TestRelease(t *testing.T) {
 func TestReleaseRefuses(t *testing.T) {
 	const claim, group = "/registry/resourceclaims/ns/a", "/registry/podgroups/ns/a"
 	c := newCluster(t).put(claim, at(claimJSON, "v1alpha2")).
-		put(group, `{"kind":"PodGroup","apiVersion":"scheduling.k8s.io/v1beta1","metadata":{"name":"a","namespace":"ns"}}`)
+		put(group, `{"kind":"PodGroup","apiVersion":"scheduling.k8s.io/v1beta1",`+
+			`"metadata":{"name":"a","namespace":"ns"}}`)
 	r := c.migrate(Options{Release: 34})
 	r.refusedFor("error dead-version "+claim, "warning not-in-release "+group)
 	require.Contains(t, r.reason(codeVersionDead.Name), "the last API server with this version is Kubernetes 1.30")

@@ -1,7 +1,6 @@
 package storageversion
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -64,12 +63,6 @@ func (r *renewals) of(e *transform.Entry) *renewal {
 // renew stages the form of an object, or reports why the object stays as it is.
 func (s *storage) renew(ctx context.Context, e *transform.Entry, one *renewal) (err error) {
 	staged, to := false, ""
-	if now, err := s.Get(ctx, e.Key); err != nil || !bytes.Equal(now.Value, e.Value) { // see fixOwners
-		if err != nil {
-			return err
-		}
-		one = s.renewals.of(now)
-	}
 	switch {
 	case errors.Is(one.err, native.ErrNotInRelease):
 		if s.opts.RemoveUnserved {

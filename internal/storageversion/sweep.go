@@ -52,7 +52,11 @@ func (s *storage) sweep(ctx context.Context) error {
 			}
 		}
 		if readable && e.concerned {
-			err = s.fixOwners(ctx, e.Entry, gone)
+			if err = s.fixOwners(ctx, e.Entry, gone); err == nil && e.renewal != nil {
+				if e.Entry, err = s.Get(ctx, e.Key); err == nil { // with its new references
+					e.renewal = s.renewals.of(e.Entry)
+				}
+			}
 		}
 		if err == nil && readable && e.renewal != nil {
 			err = s.renew(ctx, e.Entry, e.renewal)
