@@ -25,20 +25,6 @@ var errFieldType = errors.New("a field has a value that its type can't have")
 // Known reports whether Decode reads protobuf values of the kind.
 func Known(gvk schema.GroupVersionKind) bool { return scheme.Scheme.Recognizes(gvk) }
 
-// Served reports whether any API server since Kubernetes 1.22 serves a version of a kind.
-func Served(gvk schema.GroupVersionKind) bool {
-	obj, err := scheme.Scheme.New(gvk)
-	if err != nil {
-		return false
-	}
-	removed, is := obj.(interface{ APILifecycleRemoved() (major, minor int) })
-	if !is {
-		return true
-	}
-	major, minor := removed.APILifecycleRemoved()
-	return major > 1 || minor > 22
-}
-
 // Decode decodes a stored value as JSON content. It returns encoding.ErrEncrypted,
 // encoding.ErrUnknownFormat, ErrUnknownKind, or an error that describes the damage.
 func Decode(value []byte) (map[string]any, error) {

@@ -28,9 +28,10 @@ func ParseRelease(text string) (minor int, err error) {
 	return minor, nil
 }
 
-// releases lists the kinds whose stored versions differ between the releases 1.17 to 1.37, one a
-// line: group, kind, and each version with the minor releases that decode the version, and behind
-// another colon those that store objects at the version. "-" stands for all releases.
+// releases lists the kinds whose versions differ between the releases 1.17 to 1.37, one a
+// line: group, kind, and each version with the minor releases that decode the version, behind
+// another colon those that store objects at the version, and behind a third those that serve the
+// version, where k8s.io/api lacks them and they differ from the first. "-" stands for all releases.
 //
 // Sources: register.go of the modules k8s.io/api 0.17 to 0.37, and of k8s.io/kubernetes 1.29 to
 // 1.37 pkg/apis/*/install and the storage table test/integration/etcd/data.go. Ranges before 1.29
@@ -60,10 +61,10 @@ func parseSpan(text string) span {
 	return s
 }
 
-// versionSpans says which releases decode and which store a version.
+// versionSpans says which releases decode, store and serve a version.
 type versionSpans struct {
-	version        string
-	decode, stored span
+	version                string
+	decode, stored, served span
 }
 
 var kindSpans = sync.OnceValue(func() map[schema.GroupKind][]versionSpans {
@@ -72,9 +73,12 @@ var kindSpans = sync.OnceValue(func() map[schema.GroupKind][]versionSpans {
 		f := strings.Fields(line)
 		kind := schema.GroupKind{Group: f[0], Kind: f[1]}
 		for _, text := range f[2:] {
-			version, spans, _ := strings.Cut(text, ":")
-			decode, stored, _ := strings.Cut(spans, ":")
-			all[kind] = append(all[kind], versionSpans{version, parseSpan(decode), parseSpan(stored)})
+			parts := append(strings.Split(text, ":"), "", "")
+			v := versionSpans{parts[0], parseSpan(parts[1]), parseSpan(parts[2]), parseSpan(parts[3])}
+			if v.served.last == 0 {
+				v.served = v.decode
+			}
+			all[kind] = append(all[kind], v)
 		}
 	}
 	return all

@@ -275,8 +275,9 @@ func (c *collector) serves(prefix string, t *inspect.Type, gvk schema.GroupVersi
 	switch {
 	case t == nil:
 		return false, nil
-	case t.CRD == nil:
-		return native.Served(gvk), nil
+	case t.CRD == nil: // some release since Kubernetes 1.22
+		_, last := native.Serving(gvk)
+		return last >= 22, nil
 	case c.definitions[folder{prefix, t.Resource}] != nil:
 		return false, nil
 	}
