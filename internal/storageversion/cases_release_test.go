@@ -72,3 +72,17 @@ func TestReleaseRefuses(t *testing.T) {
 	r.refusedFor("error dead-version " + claim)
 	require.Contains(t, r.reason(codeVersionDead.Name), "hunter2: the kind has no such field")
 }
+
+// TestReleaseKeeps checks that the objects with which a server serves other objects stay.
+func TestReleaseKeeps(t *testing.T) {
+	service := `{"kind":"APIService","apiVersion":"apiregistration.k8s.io/VERSION","metadata":{"name":"NAME"},` +
+		`"spec":{"group":"apps","version":"v1"}}` + "\n"
+	const dir = "/registry/apiregistration.k8s.io/apiservices/"
+	c := newCluster(t, definition{versions: "v1*", stored: `["v1"]`}).
+		put(dir+"v1.apps", at(service, "v1")).put(dir+"v1.old", at(service, "v1beta1"))
+	for _, release := range []int{native.OldestRelease, native.LinkedRelease} {
+		r := c.migrate(Options{Release: release, RemoveUnserved: true})
+		require.Empty(t, r.changed())
+		require.Empty(t, r.problems())
+	}
+}
