@@ -74,10 +74,10 @@ func checks() []check {
 		on(checkMachines, machines.Codes()...).keeping("nodes"),
 		on(nil, CodeDamaged), // by verify
 		on(checkFile, codeNoLiveKey, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace,
-			codeAlarmCorrupt, codeEtcdTooOld, codeEtcdVersion),
+			codeAlarmCorrupt, codeEtcdTooOld, codeEtcdOlder, codeEtcdVersion),
 		on(nil, codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, finding.Undecodable, codeBadMetadata,
 			codeUnknownKind, codeKeyMismatch, codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone),
-		on(checkReleases, codeVersionDead, codeVersionOld).keeping("nodes"),
+		on(checkReleases, codeVersionDead, codeVersionOld),
 		on(checkNamespacesThere, codeNamespaceGone),
 		on(nil, finding.Encrypted, codeEncryptionKeys),
 		on(checkEncryption, codeMixedEncryption),
@@ -115,6 +115,12 @@ func Codes() (all []*finding.Code) {
 	return all
 }
 
+// Unreadable returns the codes of objects and definitions that make lists of an API server fail.
+func Unreadable() []*finding.Code {
+	return []*finding.Code{codeVersionDead, codeVersionUnlisted, codeCRDUnreadable, finding.Undecodable,
+		finding.Encrypted, codeEncryptionKeys}
+}
+
 func newReport(o Options) *finding.Report {
 	r := &finding.Report{Findings: []finding.Finding{}, Counts: map[*finding.Code]int{}, Ignored: o.Ignore}
 	if o.Archive {
@@ -150,15 +156,19 @@ func Examine(ctx context.Context, r *inspect.Reader, o Options) (*finding.Report
 	return found, cmp.Or(unread, failed)
 }
 
-// runChecks runs all checks.
-func runChecks(ctx context.Context, r *inspect.Reader, o Options, found *finding.Report) error {
-	d := &doctor{ctx: ctx, reader: r, options: o, Report: found, index: index{
+func newDoctor(ctx context.Context, r *inspect.Reader, o Options, found *finding.Report) *doctor {
+	return &doctor{ctx: ctx, reader: r, options: o, Report: found, index: index{
 		kinds: map[gvr.GroupKind]*inspect.Type{}, places: places{by: map[location]*place{}},
 		unread: map[string]bool{}, namespaces: map[space]labels.Set{}, whole: map[string]bool{},
 		kept: map[string][]stored{}, beats: map[string]time.Time{},
 		local: map[gvr.GroupVersion]bool{}, aggregated: map[gvr.GroupVersion]bool{},
 		always: map[gvr.GroupVersionKind]bool{},
 	}}
+}
+
+// runChecks runs all checks.
+func runChecks(ctx context.Context, r *inspect.Reader, o Options, found *finding.Report) error {
+	d := newDoctor(ctx, r, o, found)
 	steps := []func(*doctor) error{prepare, define, readRecords}
 	for _, c := range checks() {
 		for _, of := range c.keeps {
@@ -269,6 +279,7 @@ var (
 	codeAlarmNoSpace = finding.Lookup("alarm-nospace")
 	codeAlarmCorrupt = finding.Lookup("alarm-corrupt")
 	codeEtcdTooOld   = finding.Lookup("etcd-too-old")
+	codeEtcdOlder    = finding.Lookup("etcd-older")
 	codeEtcdVersion  = finding.Lookup("etcd-version")
 )
 
@@ -327,16 +338,20 @@ func checkFile(d *doctor) error {
 	return nil
 }
 
-// checkVersions checks the etcd to restore into: an etcd older than the file's does not start.
+// checkVersions checks the etcd to restore into: from 3.6 on, an etcd older than the file's does not
+// start.
 func checkVersions(d *doctor, st snapshot.Status) {
-	const written = "it was written by a cluster at version %s (storage version %s)"
 	cluster, storage := cmp.Or(st.ClusterVersion, "-"), cmp.Or(st.StorageVersion, "-")
-	switch {
+	written := fmt.Sprintf("it was written by a cluster at version %s (storage version %s)", cluster, storage)
+	to := d.options.Etcd
+	switch older := before(to, st.StorageVersion) || before(to, st.ClusterVersion); {
 	case st.StorageVersion == "" && st.ClusterVersion == "":
-	case d.options.Etcd == "":
-		d.raise(nil, codeEtcdVersion, written, cluster, storage)
-	case before(d.options.Etcd, st.StorageVersion) || before(d.options.Etcd, st.ClusterVersion):
-		d.raise(nil, codeEtcdTooOld, written+"; etcd %s does not start on it", cluster, storage, d.options.Etcd)
+	case to == "":
+		d.raise(nil, codeEtcdVersion, "%s", written)
+	case older && before(to, "3.6"):
+		d.raise(nil, codeEtcdOlder, "%s; etcd %s does not read these versions, and starts", written, to)
+	case older:
+		d.raise(nil, codeEtcdTooOld, "%s; etcd %s does not start on it", written, to)
 	}
 }
 

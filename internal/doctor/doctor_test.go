@@ -58,7 +58,7 @@ func TestEveryCode(t *testing.T) {
 	for _, code := range []*finding.Code{
 		CodeDamaged, codeNoLiveKey, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace,
 		codeAlarmCorrupt, // file_test.go
-		codeEtcdTooOld, codeEtcdVersion, codeLeaseGone, codeMasterUnlisted, finding.Encrypted,
+		codeEtcdTooOld, codeEtcdOlder, codeEtcdVersion, codeLeaseGone, codeMasterUnlisted, finding.Encrypted,
 		codeForeignKeys, codeLayoutUnchecked, codeCalicoEmpty, codeCalicoMigrating, codeCalicoLocked,
 		machines.CodeOldNodes, machines.CodeNotInFile, // TestNewMachines
 	} {

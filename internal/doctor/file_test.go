@@ -39,9 +39,9 @@ func TestVersions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "3.7.0", st.ClusterVersion)
 	for etcd, want := range map[string]*finding.Code{"": codeEtcdVersion, "3.6.16": codeEtcdTooOld,
-		"v3.5.0": codeEtcdTooOld, "3.7.0": nil, "3.10.1": nil, "4.0": nil} {
+		"v3.5.0": codeEtcdOlder, "3.7.0": nil, "3.10.1": nil, "4.0": nil} {
 		report := examined(t, s, Options{Etcd: etcd})
-		for _, code := range []*finding.Code{codeEtcdVersion, codeEtcdTooOld} {
+		for _, code := range []*finding.Code{codeEtcdVersion, codeEtcdOlder, codeEtcdTooOld} {
 			require.Equal(t, code == want, len(report.Of(code)) == 1, "%s for %q", code, etcd)
 		}
 	}

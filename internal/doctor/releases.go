@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/finding"
@@ -37,11 +36,14 @@ func countVersion(d *doctor, e *inspect.Entry) {
 // checkReleases reports objects of built-in kinds that the API server to restore with cannot
 // decode. Without that release, those of the cluster and of native.LinkedRelease count.
 func checkReleases(d *doctor) error {
-	own := clusterRelease(d)
+	own, err := clusterRelease(d)
+	if err != nil {
+		return err
+	}
 	for gvk, c := range d.sometimes.all() {
 		apiVersion, kind := gvk.ToAPIVersionAndKind()
 		subject := apiVersion + " " + kind
-		code, reason := checkVersion(gvk, d.options.Kubernetes, own)
+		code, reason := checkVersion(gvk, release{minor: d.options.Kubernetes}, own)
 		if code == codeUnknownKind {
 			thing, format := groupReason(code)
 			d.raiseMany(*c, code, thing, format, subject)
@@ -53,19 +55,19 @@ func checkReleases(d *doctor) error {
 }
 
 // checkVersion returns the code for a stored kind and its reason, nil for none. target is the
-// release to restore with, own the release of the cluster; either is 0 if unknown.
-func checkVersion(gvk gvr.GroupVersionKind, target, own int) (code *finding.Code, reason string) {
-	release := cmp.Or(target, own, native.LinkedRelease)
+// release to restore with, own the release of the cluster; either may be unknown.
+func checkVersion(gvk gvr.GroupVersionKind, target, own release) (code *finding.Code, reason string) {
+	const linked = native.LinkedRelease
+	by := cmp.Or(target, own, release{minor: linked})
 	switch {
-	case native.DecodedBy(gvk, release) && (target > 0 || native.DecodedBy(gvk, native.LinkedRelease)):
+	case native.DecodedBy(gvk, by.minor) && (target.minor > 0 || native.DecodedBy(gvk, linked)):
 		return nil, ""
-	case native.DecodedBy(gvk, release):
-		return codeVersionOld, fmt.Sprintf("Kubernetes 1.%d of this cluster decodes the version, 1.%d does not", own,
-			native.LinkedRelease)
-	case !native.InRelease(gvk.GroupKind(), release):
+	case native.DecodedBy(gvk, by.minor):
+		return codeVersionOld, fmt.Sprintf("%s decodes the version, 1.%d does not", by, linked)
+	case !native.InRelease(gvk.GroupKind(), by.minor):
 		return codeUnknownKind, ""
 	}
-	return codeVersionDead, fmt.Sprintf("Kubernetes 1.%d does not decode the version", release)
+	return codeVersionDead, fmt.Sprintf("%s does not decode the version", by)
 }
 
 // decoders names the releases that decode a kind.
@@ -78,21 +80,4 @@ func decoders(gvk gvr.GroupVersionKind) string {
 	default:
 		return fmt.Sprintf("1.%d is the last that does", last)
 	}
-}
-
-// clusterRelease returns the newest minor release of the kubelets, which are never newer than their
-// API server; 0 if there is none.
-func clusterRelease(d *doctor) (newest int) {
-	for _, n := range d.kept["nodes"] {
-		var major, minor int
-		node, err := decodeAs[corev1.Node](n.entry)
-		if err != nil {
-			continue // reported as undecodable
-		}
-		_, err = fmt.Sscanf(node.Status.NodeInfo.KubeletVersion, "v%d.%d", &major, &minor)
-		if err == nil && major == 1 && minor <= native.LinkedRelease {
-			newest = max(newest, minor)
-		}
-	}
-	return newest
 }
