@@ -100,6 +100,11 @@ func Run(ctx context.Context, r *inspect.Reader, cfg Config) (err error) {
 			break
 		}
 	}
+	if run.Found.Counts[codeServer]+run.Found.Counts[codeList] > 0 {
+		if _, err := run.step(ctx, step{"look for causes", run.explainFailures}); err != nil {
+			return err
+		}
+	}
 	run.Found.Sort()
 	err = run.Tell(&run.Report)
 	if err == nil && run.Hold != nil && run.server != nil {
