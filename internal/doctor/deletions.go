@@ -79,8 +79,11 @@ func fateOfClaim(d *doctor, o stored) (string, error) {
 	}
 	volume, err := storage.Volume(d.ctx, claim.Spec.VolumeName)
 	held := "no Pod uses it, so it is deleted at once"
-	if len(holders) > 0 {
+	switch {
+	case len(holders) > 0:
 		held = "it is deleted with the last Pod that uses it: " + few(holders, 3, "")
+	case d.unread["pods"]:
+		held = "it is deleted with the last Pod that uses it, which may be an unreadable one"
 	}
 	switch {
 	case volume == nil:
