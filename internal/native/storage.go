@@ -35,7 +35,8 @@ type Form struct {
 
 // Storage returns the form that API servers of a minor release give an object of a built-in kind in
 // a write without changes; nil if the version is already that of the release, and for
-// CustomResourceDefinitions and APIServices. Errors besides those above are ErrUnknownKind, ErrUnknownFields and those of Decode.
+// CustomResourceDefinitions and APIServices. Errors besides those above are ErrUnknownKind,
+// ErrUnknownFields and those of Decode.
 func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) {
 	if inServer(v.GVK) {
 		return nil, nil // every release decodes both versions

@@ -150,8 +150,8 @@ func TestHelm(t *testing.T) {
 		name, status, release, reason string // empty for none
 	}{
 		{"names it", "deployed", helm(t, names),
-			`Helm release r names versions that no server knows: example.com/v1alpha1 Widget; run "helm mapkubeapis" ` +
-				`before its next upgrade`},
+			`Helm release r names versions that are not served: example.com/v1alpha1 Widget; change them with ` +
+				`--helm, or run "helm mapkubeapis" before its next upgrade`},
 		{"failed", "failed", helm(t, names), "example.com/v1alpha1 Widget"},
 		{"not compressed", "deployed", plain, "example.com/v0 Widget"},
 		{"superseded", "superseded", helm(t, names), ""},

@@ -1,13 +1,16 @@
 package storageversion
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -85,4 +88,74 @@ func TestReleaseKeeps(t *testing.T) {
 		require.Empty(t, r.changed())
 		require.Empty(t, r.problems())
 	}
+}
+
+// TestReleaseHelm checks manifests of Helm releases that name versions that a release of Kubernetes
+// does not serve.
+func TestReleaseHelm(t *testing.T) {
+	const manifest = "# all of it\n---\n# Source: a.yaml\napiVersion: policy/v1beta1 # <old>\nkind: PodDisruptionBudget\n" +
+		"---\napiVersion: v1\nkind: Service\n---\nkind: \"PodSecurityPolicy\"\napiVersion: 'policy/v1beta1'\n" +
+		"---\napiVersion: \"extensions/v1beta1\"\r\nkind: Ingress\r\nspec:\n  apiVersion: extensions/v1beta1\n" +
+		"---\napiVersion: example.com/v1alpha1\nkind: Widget\n---\napiVersion: autoscaling/v2beta2\n" +
+		"kind: HorizontalPodAutoscaler\n"
+	const key = "/registry/secrets/ns/sh.helm.release.v1.r.v1"
+	meta := metav1.ObjectMeta{Name: "sh.helm.release.v1.r.v1", Namespace: "ns",
+		Labels: map[string]string{"name": "r", "owner": "helm", "status": "deployed"}}
+	asJSON, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": meta,
+		"data": map[string][]byte{"release": []byte(helm(t, manifest))}})
+	require.NoError(t, err)
+	d := definition{versions: "v1alpha1- v1*"}
+	for name, c := range map[string]*cluster{
+		"protobuf": newCluster(t, d).native(key, "v1", "Secret",
+			&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"release": []byte(helm(t, manifest))}}),
+		"JSON": newCluster(t, d).put(key, string(asJSON)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := c.migrate(Options{Release: 36})
+			require.Empty(t, r.changed())
+			require.Contains(t, r.reason(codeHelmRelease.Name), "autoscaling/v2beta2 HorizontalPodAutoscaler, example.com/"+
+				"v1alpha1 Widget, extensions/v1beta1 Ingress, policy/v1beta1 PodDisruptionBudget, policy/v1beta1 PodSecurityPolicy")
+
+			r = c.migrate(Options{Release: 36, Helm: true})
+			require.Equal(t, []string{key}, r.changed())
+			require.Contains(t, r.reason(codeHelmRelease.Name), "not served: policy/v1beta1 PodSecurityPolicy;")
+			changed := strings.NewReplacer("policy/v1beta1 #", "policy/v1 #", `"extensions/v1beta1"`, `"networking.k8s.io/v1"`,
+				"example.com/v1alpha1", "example.com/v1", "autoscaling/v2beta2", "autoscaling/v2").Replace(manifest)
+			require.Equal(t, changed, manifestOf(t, r.out[key].value))
+
+			r = c.migrate(Options{Release: 36, Helm: true, RemoveUnserved: true})
+			require.Empty(t, r.Problems)
+			require.Equal(t, strings.Replace(changed, "---\nkind: \"PodSecurityPolicy\"\napiVersion: 'policy/v1beta1'\n", "", 1),
+				manifestOf(t, r.out[key].value))
+			require.Equal(t, []HelmRelease{{key, "r", []string{
+				"autoscaling/v2beta2 HorizontalPodAutoscaler: autoscaling/v2", "example.com/v1alpha1 Widget: example.com/v1",
+				"extensions/v1beta1 Ingress: networking.k8s.io/v1", "policy/v1beta1 PodDisruptionBudget: policy/v1",
+				"policy/v1beta1 PodSecurityPolicy: removed"}}}, r.HelmReleases)
+
+			r = c.migrate(Options{Helm: true})
+			require.Equal(t, []string{"example.com/v1alpha1 Widget: example.com/v1"}, r.HelmReleases[0].Changes)
+		})
+	}
+}
+
+func manifestOf(t testing.TB, value string) string {
+	t.Helper()
+	secret, err := native.As[corev1.Secret](encoding.Parse([]byte(value)))
+	require.NoError(t, err)
+	release, err := unpackHelm(string(secret.Data["release"]))
+	require.NoError(t, err)
+	return release.manifest
+}
+
+// TestReleaseOwners checks owner references to versions that a release of Kubernetes does not serve.
+func TestReleaseOwners(t *testing.T) {
+	const key = "/registry/configmaps/ns/a"
+	value := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"ns","ownerReferences":[` +
+		`{"apiVersion":"extensions/v1beta1","kind":"ReplicaSet","name":"a","uid":"1"},` +
+		`{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"b","uid":"2"},` +
+		`{"apiVersion":"other.example.com/v1","kind":"ReplicaSet","name":"c","uid":"3"},` +
+		`{"apiVersion":"policy/v1beta1","kind":"PodSecurityPolicy","name":"d","uid":"4"}]}}` + "\n"
+	r := newCluster(t).put(key, value).migrate(Options{Release: 29})
+	require.Equal(t, strings.Replace(value, "extensions/v1beta1", "apps/v1", 1), r.out[key].value)
+	require.Equal(t, []string{"warning owner-version " + key}, r.problems())
 }

@@ -3,8 +3,9 @@ package storageversion
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -12,7 +13,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
@@ -26,29 +29,56 @@ const (
 	maxHelm = 16 << 20 // bytes
 )
 
-// reportHelm warns of a Helm release whose manifest names removed versions. Helm compares the next
-// upgrade with that manifest, and fails for kinds unknown to the server. Superseded releases do not
-// matter.
-func (s *storage) reportHelm(e *transform.Entry, key keys.Key, gone *versionsGone) {
-	if !strings.HasPrefix(key.Name, helmPrefix) || e.Undecryptable != nil || len(gone.kinds) == 0 {
-		return
+// mapHelm replaces versions that are not served in the manifest of a Helm release, like the plugin
+// mapkubeapis, or warns of them. Helm compares the next upgrade with that manifest, and fails for
+// kinds unknown to the server. Superseded releases do not matter.
+func (s *storage) mapHelm(ctx context.Context, e *transform.Entry, key keys.Key, gone *versionsGone) error {
+	if !strings.HasPrefix(key.Name, helmPrefix) || e.Undecryptable != nil || gone.empty() {
+		return nil
 	}
-	labels, release, err := helmRelease(e, key.Resource.Resource)
-	if status := labels["status"]; err == nil && (release == "" || status == "superseded" || status == "uninstalled") {
-		return
-	}
-	var named []string
-	if err == nil {
-		named, err = gone.inRelease(release)
-	}
-	if err != nil {
+	unreadable := func(err error) error {
 		s.Raise(string(e.Key), codeHelmRelease.Because("the versions that this Helm release names cannot be read: %v",
 			err))
-	} else if len(named) > 0 {
-		s.Raise(string(e.Key), codeHelmRelease.Because(
-			"Helm release %s names versions that no server knows: %s; run \"helm mapkubeapis\" before its next upgrade",
-			labels["name"], finding.List(named)))
+		return nil
 	}
+	labels, packed, err := helmRelease(e, key.Resource.Resource)
+	if err != nil {
+		return unreadable(err)
+	}
+	if status := labels["status"]; packed == "" || status == "superseded" || status == "uninstalled" {
+		return nil
+	}
+	release, err := unpackHelm(packed)
+	if err != nil {
+		return unreadable(err)
+	}
+	manifest, changes := gone.mapManifest(release.manifest, s.opts.RemoveUnserved)
+	var left, changed []string
+	for _, c := range changes {
+		if s.opts.Helm && (c.to != "" || c.removed) {
+			changed = append(changed, c.String())
+		} else {
+			left = append(left, c.from)
+		}
+	}
+	if len(left) > 0 {
+		s.Raise(string(e.Key), codeHelmRelease.Because("Helm release %s names versions that are not served: %s; "+
+			"change them with --helm, or run \"helm mapkubeapis\" before its next upgrade", labels["name"],
+			finding.List(left)))
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	value, err := release.in(e, manifest)
+	if err != nil {
+		s.Raise(string(e.Key), codeHelmRelease.Because("Helm release %s cannot be changed: %v", labels["name"], err))
+		return nil
+	}
+	staged, err := s.Derive(ctx, e.Key, e.Key, value)
+	if staged {
+		s.section.HelmReleases = append(s.section.HelmReleases, HelmRelease{string(e.Key), labels["name"], changed})
+	}
+	return err
 }
 
 func helmRelease(e *transform.Entry, resource string) (labels map[string]string, release string, err error) {
@@ -63,31 +93,64 @@ func helmRelease(e *transform.Entry, resource string) (labels map[string]string,
 	return nil, "", nil
 }
 
-// inRelease lists the objects at removed versions in the manifest of a release, as "GROUP/VERSION
-// KIND". Only the lines apiVersion and kind at the left margin of a document are read: a YAML
-// parser would take gigabytes for a hostile release.
-func (g *versionsGone) inRelease(release string) ([]string, error) {
-	manifest, err := unpackHelm(release)
-	if err != nil {
-		return nil, err
+// versionChange is a version in a manifest that is not served.
+type versionChange struct {
+	from    string // "GROUP/VERSION KIND"
+	to      string // apiVersion; empty for none
+	removed bool   // from the manifest
+}
+
+func (c versionChange) String() string {
+	if c.removed {
+		return c.from + ": removed"
 	}
-	named := map[string]bool{}
+	return c.from + ": " + c.to
+}
+
+// mapManifest returns a manifest with served versions, and the changes sorted by their old version.
+// With remove, it lacks objects of built-in kinds without a served version. Only the lines
+// apiVersion and kind at the left margin of a document are read: a YAML parser would take gigabytes
+// for a hostile release.
+func (g *versionsGone) mapManifest(manifest string, remove bool) (string, []versionChange) {
+	var out strings.Builder
+	changes := map[string]versionChange{}
+	begin, at, copied := 0, 0, 0 // of the document, of its apiVersion, and of the text behind out
 	apiVersion, kind := "", ""
-	for line := range strings.Lines(manifest + "\n---\n") {
+	finish := func(end int) {
+		to, isGone := g.moved(apiVersion, kind)
+		c := versionChange{apiVersion + " " + kind, to,
+			remove && to == "" && g.builtin(gvr.FromAPIVersionAndKind(apiVersion, kind))}
+		if isGone {
+			changes[c.from] = c
+		}
+		switch {
+		case isGone && c.removed:
+			out.WriteString(manifest[copied:begin])
+			copied = end
+		case isGone && to != "":
+			out.WriteString(manifest[copied:at] + to)
+			copied = at + len(apiVersion)
+		}
+		begin, apiVersion, kind = end, "", ""
+	}
+	end := 0
+	for line := range strings.Lines(manifest) {
 		if strings.HasPrefix(line, "---") {
-			if _, isGone := g.moved(apiVersion, kind); isGone {
-				named[apiVersion+" "+kind] = true
-			}
-			apiVersion, kind = "", ""
+			finish(end)
 		}
 		if value, ok := strings.CutPrefix(line, "apiVersion:"); ok {
 			apiVersion = scalar(value)
+			at = end + len(line) - len(value) + strings.Index(value, apiVersion)
 		}
 		if value, ok := strings.CutPrefix(line, "kind:"); ok {
 			kind = scalar(value)
 		}
+		end += len(line)
 	}
-	return slices.Sorted(maps.Keys(named)), nil
+	finish(end)
+	out.WriteString(manifest[copied:])
+	return out.String(), slices.SortedFunc(maps.Values(changes),
+		func(a, b versionChange) int { return strings.Compare(a.from, b.from) })
 }
 
 func scalar(text string) string {
@@ -95,30 +158,72 @@ func scalar(text string) string {
 	return strings.Trim(strings.TrimSpace(text), `"'`)
 }
 
-// unpackHelm returns the manifest of a release: base64 of gzip of JSON.
-func unpackHelm(release string) (string, error) {
-	packed, err := base64.StdEncoding.DecodeString(release)
-	if err != nil {
-		return "", fmt.Errorf("not base64")
+// helmText is an unpacked release.
+type helmText struct {
+	text     []byte // JSON
+	zipped   bool
+	manifest string
+}
+
+// unpackHelm unpacks a release: base64 of gzip of JSON.
+func unpackHelm(release string) (r helmText, err error) {
+	if r.text, err = base64.StdEncoding.DecodeString(release); err != nil {
+		return r, errors.New("not base64")
 	}
-	text := packed
-	if bytes.HasPrefix(packed, []byte("\x1f\x8b")) { // releases of early Helm 3 are not compressed
-		unzip, err := gzip.NewReader(bytes.NewReader(packed))
+	if r.zipped = bytes.HasPrefix(r.text, []byte("\x1f\x8b")); r.zipped { // early Helm 3 does not compress
+		unzip, err := gzip.NewReader(bytes.NewReader(r.text))
 		if err != nil {
-			return "", fmt.Errorf("gzip: %w", err)
+			return r, fmt.Errorf("gzip: %w", err)
 		}
-		if text, err = io.ReadAll(io.LimitReader(unzip, maxHelm+1)); err != nil {
-			return "", fmt.Errorf("gzip: %w", err)
+		if r.text, err = io.ReadAll(io.LimitReader(unzip, maxHelm+1)); err != nil {
+			return r, fmt.Errorf("gzip: %w", err)
 		}
-		if len(text) > maxHelm {
-			return "", fmt.Errorf("longer than %d bytes", maxHelm)
+		if len(r.text) > maxHelm {
+			return r, fmt.Errorf("longer than %d bytes", maxHelm)
 		}
 	}
-	var out struct {
-		Manifest string `json:"manifest"`
+	manifest, err := encoding.Get(r.text, "manifest")
+	if err != nil {
+		return r, errors.New("not JSON")
 	}
-	if json.Unmarshal(text, &out) != nil {
-		return "", fmt.Errorf("not JSON")
+	r.manifest, _ = manifest.(string)
+	return r, nil
+}
+
+// in returns the stored value e with another manifest in its release.
+func (r *helmText) in(e *transform.Entry, manifest string) ([]byte, error) {
+	text, err := encoding.Set(r.text, manifest, "manifest")
+	if err != nil {
+		return nil, err
 	}
-	return out.Manifest, nil
+	if r.zipped {
+		var out bytes.Buffer
+		zip, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // like Helm
+		_, err := zip.Write(text)
+		if err = errors.Join(err, zip.Close()); err != nil {
+			return nil, err
+		}
+		text = out.Bytes()
+	}
+	packed := base64.StdEncoding.EncodeToString(text)
+	v, err := e.ParseValue()
+	if err != nil {
+		return nil, err
+	}
+	if v.GVK.Kind == "Secret" { // whose data are bytes
+		packed = base64.StdEncoding.EncodeToString([]byte(packed))
+	}
+	if v.Format != encoding.FormatProtobuf {
+		return encoding.Set(e.Value, packed, "data", "release")
+	}
+	content, err := native.DecodeParsed(v)
+	if err != nil {
+		return nil, err
+	}
+	content["data"].(map[string]any)["release"] = packed
+	message, err := native.Encode(v, content)
+	if err != nil {
+		return nil, err
+	}
+	return encoding.WithMessage(e.Value, message)
 }

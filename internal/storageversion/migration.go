@@ -29,6 +29,7 @@ type storage struct {
 	used     map[Mapping]bool // mappings, without New, of objects in any storage
 	kinds    []*kind          // in the order of their names
 	renewals *renewals        // nil for none
+	section  *Definitions     // of the report
 }
 
 // Plan stages the migration on v, for each storage prefix. An error is about reading the snapshot,
@@ -40,9 +41,10 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	}
 	var all []*kind
 	var storages []*storage
-	used, renewed := map[Mapping]bool{}, newRenewals(m.opts.Release)
+	used, renewed, section := map[Mapping]bool{}, newRenewals(m.opts.Release), &Definitions{}
 	for _, prefix := range prefixes {
-		s := &storage{View: v, keys: keys.Kubernetes{Prefix: prefix}, opts: &m.opts, used: used, renewals: renewed}
+		s := &storage{View: v, keys: keys.Kubernetes{Prefix: prefix}, opts: &m.opts, used: used, renewals: renewed,
+			section: section}
 		if err := s.load(ctx); err != nil {
 			return err
 		}
@@ -51,7 +53,6 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	if err := m.opts.checkNames(all); err != nil {
 		return err
 	}
-	section := &Definitions{}
 	v.Report().Sections = append(v.Report().Sections, section)
 	for i, s := range storages {
 		if err := s.plan(ctx, i == len(storages)-1); err != nil {

@@ -32,6 +32,7 @@ type Options struct {
 	// minor release of Kubernetes whose storage versions built-in kinds get; 0: they stay unchanged
 	Release        int
 	RemoveUnserved bool // delete objects of built-in kinds that Release does not have
+	Helm           bool // replace versions that are not served in the manifests of Helm releases
 }
 
 // Mapping gives objects of GROUP/Old, a version without a schema, the apiVersion GROUP/New.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -17,10 +18,11 @@ import (
 type versionsGone struct {
 	kinds   map[gvr.GroupKind]*kind
 	unknown bool // a definition is unreadable: its kind and versions are unknown
+	release int  // minor, of the server for built-in kinds; 0: all versions are served
 }
 
-func goneVersions(kinds []*kind) *versionsGone {
-	g := &versionsGone{kinds: map[gvr.GroupKind]*kind{}}
+func goneVersions(kinds []*kind, release int) *versionsGone {
+	g := &versionsGone{kinds: map[gvr.GroupKind]*kind{}, release: release}
 	for _, k := range kinds {
 		switch {
 		case !k.row.Chosen:
@@ -33,6 +35,15 @@ func goneVersions(kinds []*kind) *versionsGone {
 	return g
 }
 
+// empty reports whether no version is known to be gone.
+func (g *versionsGone) empty() bool { return len(g.kinds) == 0 && g.release == 0 }
+
+// builtin reports whether a server has or had a version without a CustomResourceDefinition.
+func (g *versionsGone) builtin(gvk gvr.GroupVersionKind) bool {
+	_, last := native.Serving(gvk)
+	return last > 0 && g.kinds[gvk.GroupKind()] == nil
+}
+
 // moved returns the apiVersion at which the garbage collector would find an owner; empty for none.
 // gone is false if the garbage collector finds the owner at the given apiVersion.
 func (g *versionsGone) moved(apiVersion, name string) (to string, gone bool) {
@@ -40,7 +51,17 @@ func (g *versionsGone) moved(apiVersion, name string) (to string, gone bool) {
 	if err != nil {
 		return "", false
 	}
-	k := g.kinds[gv.WithKind(name).GroupKind()]
+	gvk := gv.WithKind(name)
+	if g.release > 0 && g.builtin(gvk) {
+		if native.ServedBy(gvk, g.release) {
+			return "", false
+		}
+		if served, is := native.Replacement(gvk, g.release); is {
+			to = served.GroupVersion().String()
+		}
+		return to, true
+	}
+	k := g.kinds[gvk.GroupKind()]
 	if k == nil || k.crd.Served(gv.Version) {
 		return "", false
 	}
@@ -52,7 +73,7 @@ func (g *versionsGone) moved(apiVersion, name string) (to string, gone bool) {
 
 // concerns reports whether an owner reference of a value names a removed version, or is unreadable.
 func (g *versionsGone) concerns(e *transform.Entry) bool {
-	if len(g.kinds) == 0 && !g.unknown {
+	if g.empty() && !g.unknown {
 		return false
 	}
 	if e.Undecryptable != nil {

@@ -86,6 +86,9 @@ var rewriteFlags = []transform.Flag{
 			"older, such as 1.34"},
 	{Name: "remove-unserved", Category: rewriteCategory, Default: false,
 		Usage: "delete objects of built-in kinds that the release of --native or --kubernetes does not have"},
+	{Name: "helm", Category: rewriteCategory, Default: false,
+		Usage: "replace versions that are not served in the manifests of Helm releases, as the Helm plugin " +
+			"mapkubeapis does"},
 	{Name: "rewrap", Category: rewriteCategory, Default: false,
 		Usage: "encrypt every value of the snapshot, also of built-in types, with the first provider and key of " +
 			"--encryption-config"},
@@ -97,6 +100,7 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 		CRDs: a.StringSlice("crd"), Groups: a.StringSlice("group"), Exclude: a.StringSlice("exclude"),
 		To:                a.String("to"),
 		KeepManagedFields: fields == "keep", AllManagedFields: fields == "all", Rewrap: a.Bool("rewrap"),
+		Helm: a.Bool("helm"),
 	}
 	if a.String("mode") == "pure" {
 		o.Mode = schema.Pure

@@ -18,6 +18,14 @@ type Definitions struct {
 	CustomResources []CustomResource `json:"customResources,omitempty"`
 	// objects of built-in kinds at another version than the release stores, by version
 	BuiltinKinds []transform.KindCount `json:"builtinKinds,omitempty"`
+	HelmReleases []HelmRelease         `json:"helmReleases,omitempty"` // with a changed manifest
+}
+
+// HelmRelease is a Helm release whose manifest was changed.
+type HelmRelease struct {
+	Key     string   `json:"key"`
+	Name    string   `json:"name"`
+	Changes []string `json:"changes"` // "policy/v1beta1 PodDisruptionBudget: policy/v1"
 }
 
 // CustomResource is the result for the objects of one CustomResourceDefinition.
@@ -78,6 +86,13 @@ func (d *Definitions) Tables(transform.Outcome) []transform.Table {
 			natives.Rows = append(natives.Rows, []any{n.Kind, n.From, n.To, n.Migrated, n.Skipped})
 		}
 		tables = append(tables, natives)
+	}
+	if len(d.HelmReleases) > 0 {
+		releases := transform.Table{Header: []any{"HELM RELEASE", "CHANGED"}}
+		for _, r := range d.HelmReleases {
+			releases.Rows = append(releases.Rows, []any{r.Name, strings.Join(r.Changes, ", ")})
+		}
+		tables = append(tables, releases)
 	}
 	return tables
 }

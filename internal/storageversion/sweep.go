@@ -20,7 +20,7 @@ import (
 // sweep is the pass over every key of the prefix, for objects without a CustomResourceDefinition,
 // owner references and Helm releases with removed versions, and values to encrypt anew.
 func (s *storage) sweep(ctx context.Context) error {
-	gone, checked := goneVersions(s.kinds), sets.New(keys.DefinitionType())
+	gone, checked := goneVersions(s.kinds, s.opts.Release), sets.New(keys.DefinitionType())
 	for _, k := range s.kinds { // the values of these kinds were checked with their definition
 		checked.Insert(k.resource())
 	}
@@ -47,16 +47,18 @@ func (s *storage) sweep(ctx context.Context) error {
 		readable := true
 		if badKey == nil {
 			if readable = checked.Has(key.Resource) || s.check(e.Entry, key); readable {
-				s.reportHelm(e.Entry, key, gone)
 				s.reportMigrator(e.Entry, key)
 			}
 		}
 		if readable && e.concerned {
-			if err = s.fixOwners(ctx, e.Entry, gone); err == nil && e.renewal != nil {
+			if err = s.fixOwners(ctx, e.Entry, gone); err == nil {
 				if e.Entry, err = s.Get(ctx, e.Key); err == nil { // with its new references
 					e.renewal = s.renewals.of(e.Entry)
 				}
 			}
+		}
+		if err == nil && badKey == nil && readable {
+			err = s.mapHelm(ctx, e.Entry, key, gone)
 		}
 		if err == nil && readable && e.renewal != nil {
 			err = s.renew(ctx, e.Entry, e.renewal)
@@ -71,7 +73,7 @@ func (s *storage) sweep(ctx context.Context) error {
 	return nil
 }
 
-// mayRaise reports whether reportHelm or reportMigrator may raise a finding for an object.
+// mayRaise reports whether mapHelm or reportMigrator may raise a finding for an object.
 func mayRaise(key keys.Key) bool {
 	return strings.HasPrefix(key.Name, helmPrefix) || key.Resource.String() == migrations
 }
