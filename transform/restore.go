@@ -45,8 +45,22 @@ func (r *Report) addRestore(o Options, members []snapshot.Member) {
 // (etcd#16028). left are the members that no command can name.
 func restoreCommands(out string, members []snapshot.Member, bump int64) (commands []string, left []snapshot.Member) {
 	common := fmt.Sprintf("etcdutl snapshot restore %s --bump-revision %d --mark-compacted", ShellWord(out), bump)
-	var named []snapshot.Member
-	var cluster []string
+	named, cluster, left := Restorable(members)
+	if len(named) == 0 {
+		return []string{common + " --data-dir /var/lib/etcd"}, left
+	}
+	for _, m := range named {
+		commands = append(commands, fmt.Sprintf("%s --data-dir /var/lib/etcd --name %s --initial-cluster %s "+
+			"--initial-advertise-peer-urls %s",
+			common, ShellWord(m.Name), ShellWord(cluster), ShellWord(strings.Join(m.PeerURLs, ","))))
+	}
+	return commands, left
+}
+
+// Restorable returns the members that flags of etcdutl can name, by name, and --initial-cluster
+// with all of them. left are the other members.
+func Restorable(members []snapshot.Member) (named []snapshot.Member, cluster string, left []snapshot.Member) {
+	var parts []string
 	byName := func(a, b snapshot.Member) int { return cmp.Compare(a.Name, b.Name) }
 	for _, m := range slices.SortedStableFunc(slices.Values(members), byName) {
 		if !restorable(m) {
@@ -55,18 +69,10 @@ func restoreCommands(out string, members []snapshot.Member, bump int64) (command
 		}
 		named = append(named, m)
 		for _, url := range m.PeerURLs {
-			cluster = append(cluster, m.Name+"="+url)
+			parts = append(parts, m.Name+"="+url)
 		}
 	}
-	if len(named) == 0 {
-		return []string{common + " --data-dir /var/lib/etcd"}, left
-	}
-	for _, m := range named {
-		commands = append(commands, fmt.Sprintf("%s --data-dir /var/lib/etcd --name %s --initial-cluster %s "+
-			"--initial-advertise-peer-urls %s",
-			common, ShellWord(m.Name), ShellWord(strings.Join(cluster, ",")), ShellWord(strings.Join(m.PeerURLs, ","))))
-	}
-	return commands, left
+	return named, strings.Join(parts, ","), left
 }
 
 // restorable reports whether the flags of etcdutl can express the member's name and URLs:

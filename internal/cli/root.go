@@ -68,6 +68,7 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 		migrateCommand(specs),
 	}, specCommands(specs, transform.GroupNone), []*cli.Command{
 		saveCommand(),
+		restoreCommand(),
 		fleetCommand(),
 		policyCommand(specs),
 		clusterCommand(specs),

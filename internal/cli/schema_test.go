@@ -50,6 +50,7 @@ func documents() map[string][]any {
 		"Fleet":                 {fleet.Fleet{}},
 		"FleetSummary":          {fleetSummaryHead{}, list{"snapshots", fleet.Row{}}, fleetSummaryTail{}},
 		"SavedSnapshot":         {saved{}},
+		"RestoredSnapshot":      {restoredDocument{}},
 		"Signature":             {signedFile{}},
 		"KeyList":               {keyListHead{}, list{"keys", inspect.Stored{}}, keyListTail{}},
 		"History":               {historyDocument{}, list{"revisions", compare.Step{}}, historyTail{}},
@@ -238,6 +239,7 @@ func TestDocuments(t *testing.T) {
 	lines := []string{
 		"save -o json saved.db --endpoints 127.0.0.1:1," + server.URL,
 		"verify -o json before.db",
+		"restore -o json before.db --data-dir restored.etcd",
 		"sign -o json before.db --key backup.key",
 		"verify -o json before.db --key backup.pub",
 		"policy check -o json before.db --from-snapshot",

@@ -46,12 +46,9 @@ func hintElsewhere(c *cli.Context, path string) string {
 	case "cluster":
 		return fmt.Sprintf("did you mean %q?", strings.Join(append([]string{"etcdshift kcp"},
 			words[1:min(2, len(words))]...), " "))
-	case "restore":
-		return `etcdutl restores: etcdutl snapshot restore FILE --data-dir DIR ...; "etcdshift help restore.md" has ` +
-			`the steps`
 	case "snapshot":
 		return `"etcdshift status SNAPSHOT" shows what "etcdutl snapshot status" does; "etcdshift save OUT" saves; ` +
-			`"etcdshift help restore.md" restores`
+			`"etcdshift restore SNAPSHOT --data-dir DIR" restores`
 	}
 	for _, group := range commands {
 		if slices.ContainsFunc(group.Subcommands, has) {

@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -23,17 +21,10 @@ import (
 func (r *rehearsal) space() int64 {
 	size := r.reader.Snapshot().Image().Size()
 	need := sandbox.RestoredBytes(size, r.Members)
-	if r.copied() {
+	if !sandbox.IsPlain(r.reader.Snapshot()) {
 		need += size
 	}
 	return need
-}
-
-// copied reports whether etcdutl needs an expanded copy of the snapshot: etcdutl reads neither
-// compressed files nor standard input.
-func (r *rehearsal) copied() bool {
-	s := r.reader.Snapshot()
-	return s.Compression() != "" || s.Path() == "-"
 }
 
 // verify checks the snapshot file. The restored etcd runs with auth disabled, so only this check
@@ -64,18 +55,16 @@ func (r *rehearsal) verify(ctx context.Context) (string, error) {
 // restore restores each member.
 func (r *rehearsal) restore(ctx context.Context) (string, error) {
 	s := r.reader.Snapshot()
-	path := s.Path()
-	if r.copied() {
-		path = filepath.Join(r.box.Path(), "snapshot.db")
-		if err := copyTo(path, s.Image()); err != nil {
-			return "", err
-		}
+	path, err := sandbox.PlainFile(r.box.Path(), s)
+	if err != nil {
+		return "", err
+	}
+	if path != s.Path() {
 		defer os.Remove(path)
 	}
-	most := restoreTime(s.Image().Size()) * time.Duration(r.Members)
+	most := sandbox.RestoreTime(s.Image().Size()) * time.Duration(r.Members)
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	var err error
 	r.cluster, err = sandbox.Restore(ctx, r.box, path, sandbox.RestoreOptions{Members: r.Members, Bump: uint64(r.Bump),
 		SkipHashCheck: !s.HasDigest()})
 	if dead := (*sandbox.Died)(nil); errors.As(err, &dead) {
@@ -85,21 +74,6 @@ func (r *rehearsal) restore(ctx context.Context) (string, error) {
 	}
 	return fmt.Sprintf("etcdutl snapshot restore --bump-revision %d --mark-compacted, members: %d", r.Bump, r.Members),
 		err
-}
-
-// restoreTime bounds the time of a restore: on some damaged files a restore never ends.
-func restoreTime(bytes int64) time.Duration {
-	const slowest = 2 << 20 // bytes a second
-	return time.Minute + time.Duration(bytes/slowest)*time.Second
-}
-
-func copyTo(path string, from io.Reader) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, from)
-	return errors.Join(err, f.Close())
 }
 
 // startEtcd starts the members.

@@ -5,18 +5,23 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	etcdutl "go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.uber.org/zap"
+
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // RestoreOptions configure the restore of a snapshot.
@@ -57,25 +62,81 @@ func RestoredBytes(snapshot int64, members int) int64 {
 	return int64(max(1, members)) * (snapshot + snapshot/4 + 160<<20)
 }
 
-// Restore runs "etcdutl snapshot restore" for each member. The error for a refused snapshot has
-// etcdutl's reason.
-func Restore(ctx context.Context, s *Sandbox, snapshot string, o RestoreOptions) (*Cluster, error) {
-	snapshot, err := filepath.Abs(snapshot)
-	if err != nil {
-		return nil, err
+// RestoreTime bounds the time of a restore: on some damaged files a restore never ends.
+func RestoreTime(bytes int64) time.Duration {
+	const slowest = 2 << 20 // bytes a second
+	return time.Minute + time.Duration(bytes/slowest)*time.Second
+}
+
+// IsPlain reports whether etcdutl can read the file of a snapshot: it reads neither compressed
+// files nor standard input.
+func IsPlain(s *snapshot.Snapshot) bool { return s.Compression() == "" && s.Path() != "-" }
+
+// PlainFile returns the path of a snapshot, or of an expanded copy in dir that the caller removes.
+func PlainFile(dir string, s *snapshot.Snapshot) (path string, err error) {
+	if IsPlain(s) {
+		return s.Path(), nil
 	}
+	path = filepath.Join(dir, "expanded.db")
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(f, s.Image())
+	return path, errors.Join(err, f.Close())
+}
+
+// Restore runs "etcdutl snapshot restore" for each member, without the users of etcd. The error for
+// a refused snapshot has etcdutl's reason.
+func Restore(ctx context.Context, s *Sandbox, file string, o RestoreOptions) (*Cluster, error) {
 	c := &Cluster{sandbox: s, Members: newMembers(s, max(1, o.Members))}
 	for _, m := range c.Members {
-		p, err := s.Start(ctx, "restore-"+m.Name, restorePart,
-			restoreConfig{memberConfig: m.config, Snapshot: snapshot, RestoreOptions: o})
-		if err == nil {
-			err = p.Wait(ctx)
-		}
+		err := RestoreMember(ctx, s, file, MemberRestore{
+			Name: m.config.Name, DataDir: m.config.Name, PeerURLs: []string{m.config.Peer},
+			Cluster: m.config.Cluster, Token: token, Bump: o.Bump, SkipHashCheck: o.SkipHashCheck, withoutAuth: true,
+		})
 		if err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// MemberRestore has the flags of "etcdutl snapshot restore" for a member.
+type MemberRestore struct {
+	Name     string
+	PeerURLs []string
+	// DataDir and WALDir may be relative to the sandbox; WALDir "" is member/wal in DataDir.
+	DataDir, WALDir string
+	// Cluster is --initial-cluster, Token --initial-cluster-token.
+	Cluster, Token string
+	// Bump is N of "--bump-revision N --mark-compacted"; 0 means neither.
+	Bump          uint64
+	SkipHashCheck bool
+
+	withoutAuth bool
+}
+
+// restoreConfig is the configuration of the part "restore".
+type restoreConfig struct {
+	MemberRestore
+	Snapshot    string
+	WithoutAuth bool
+}
+
+// RestoreMember runs "etcdutl snapshot restore" once, in a child process.
+func RestoreMember(ctx context.Context, s *Sandbox, file string, m MemberRestore) error {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return err
+	}
+	// names may contain slashes
+	p, err := s.Start(ctx, fmt.Sprintf("restore-%d", s.started()+1), restorePart,
+		restoreConfig{m, file, m.withoutAuth})
+	if err != nil {
+		return err
+	}
+	return p.Wait(ctx)
 }
 
 // newMembers names the members and their sockets. Peer sockets are in the working directory,
@@ -169,13 +230,6 @@ const (
 // name is the data directory.
 type memberConfig struct{ Name, Endpoint, Peer, Cluster string }
 
-// restoreConfig configures the restore of one member.
-type restoreConfig struct {
-	memberConfig
-	RestoreOptions
-	Snapshot string
-}
-
 func runRestore(_ context.Context, config []byte) error {
 	var c restoreConfig
 	if err := json.Unmarshal(config, &c); err != nil {
@@ -185,16 +239,16 @@ func runRestore(_ context.Context, config []byte) error {
 	if err != nil {
 		return err
 	}
-	err = snapshot.NewV3(log).Restore(snapshot.RestoreConfig{
+	err = etcdutl.NewV3(log).Restore(etcdutl.RestoreConfig{
 		SnapshotPath: c.Snapshot, SkipHashCheck: c.SkipHashCheck,
 		RevisionBump: c.Bump, MarkCompacted: c.Bump > 0,
-		Name: c.Name, OutputDataDir: c.Name, PeerURLs: []string{c.Peer}, InitialCluster: c.Cluster,
-		InitialClusterToken: token,
+		Name: c.Name, OutputDataDir: c.DataDir, OutputWALDir: c.WALDir, PeerURLs: c.PeerURLs,
+		InitialCluster: c.Cluster, InitialClusterToken: c.Token,
 	})
-	if err != nil {
+	if err != nil || !c.WithoutAuth {
 		return err
 	}
-	return disableAuth(log, filepath.Join(c.Name, "member", "snap", "db"))
+	return disableAuth(log, filepath.Join(c.DataDir, "member", "snap", "db"))
 }
 
 // disableAuth removes the need for an etcd password.

@@ -192,7 +192,7 @@ func TestRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(text, []byte("this is no snapshot, but it is longer than the digest of one"),
 		0o600))
 	_, err := restoreAndStart(t, text, RestoreOptions{})
-	require.ErrorContains(t, err, "restore-m1 ended: exit status 1: snapshot missing hash but --skip-hash-check=false")
+	require.ErrorContains(t, err, "restore-1 ended: exit status 1: snapshot missing hash but --skip-hash-check=false")
 	_, err = restoreAndStart(t, text, RestoreOptions{SkipHashCheck: true})
 	t.Log(err)
 	require.ErrorContains(t, err, "invalid database")

@@ -119,6 +119,13 @@ func (s *Sandbox) Start(ctx context.Context, name, part string, config any) (*Pr
 	return p, nil
 }
 
+// started returns the number of processes started so far.
+func (s *Sandbox) started() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.processes)
+}
+
 // Command runs an external program under a name, like Start.
 func (s *Sandbox) Command(ctx context.Context, name, binary string, args ...string) (*Process, error) {
 	binary, err := filepath.Abs(binary) // the child has another working directory

@@ -1,0 +1,157 @@
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/sandbox"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+var (
+	// ErrDamaged is the error for a snapshot with findings of [snapshot.Verify].
+	ErrDamaged = finding.WithHint(errors.New("the snapshot is damaged"),
+		"etcdutl may restore it, but with wrong or missing records; \"etcdshift verify\" lists the damage")
+	// ErrDiffers is the error for a restored database with other content than the snapshot.
+	ErrDiffers = errors.New("the restored database differs from the snapshot")
+)
+
+// Member is one member of the restored cluster.
+type Member struct {
+	Name     string
+	PeerURLs []string
+	// DataDir receives the folder "member". WALDir, which must not exist, is the folder of the log;
+	// "" for member/wal in DataDir.
+	DataDir, WALDir string
+}
+
+// Options configure a restore.
+type Options struct {
+	Members []Member // restored here; at least one
+	// Cluster has all members as NAME=URL,NAME=URL, and Token names the cluster.
+	Cluster, Token string
+	// Bump is N of "--bump-revision N --mark-compacted"; 0 means neither.
+	Bump int64
+	// MoveAside keeps an existing folder "member" under another name instead of refusing it.
+	MoveAside bool
+	// SkipDigest restores a snapshot with a wrong digest; all else is still checked.
+	SkipDigest bool
+	// Owner owns the new files; nil for the owner of an existing data directory.
+	Owner *Owner
+	// Phase is told each step; nil for nobody.
+	Phase func(name string)
+}
+
+// Result describes the restored members.
+type Result struct {
+	Revision int64      `json:"revision"` // of a server on the restored database
+	HashKV   string     `json:"hashKV"`   // of that server, as in "etcdctl endpoint hashkv"
+	Members  []Restored `json:"members"`
+}
+
+// Restored is a restored member.
+type Restored struct {
+	Name     string   `json:"name"`
+	PeerURLs []string `json:"peerURLs"`
+	DataDir  string   `json:"dataDir"` // absolute
+	WALDir   string   `json:"walDir,omitempty"`
+	MovedTo  string   `json:"movedTo,omitempty"` // the path of the old folder "member"
+	Mode     string   `json:"mode,omitempty"`    // of an existing data directory, if etcd warns about it
+}
+
+// Run restores the members. Before the first appears, all are complete. After an error, nothing has
+// appeared, unless the error says so.
+func Run(ctx context.Context, s *snapshot.Snapshot, o Options) (_ *Result, err error) {
+	var places []*place
+	defer func() {
+		for _, p := range places {
+			err = errors.Join(err, p.clean())
+		}
+	}()
+	for _, m := range o.Members {
+		p, err := prepare(m, o)
+		if p != nil {
+			places = append(places, p)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	o.phase("verifying")
+	if err := o.verify(ctx, s); err != nil {
+		return nil, err
+	}
+	expected, err := s.Restored(ctx, o.Bump)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.fill(ctx, s, places); err != nil {
+		return nil, err
+	}
+	r := &Result{Revision: expected.Revision, HashKV: fmt.Sprint(expected.HashKV)}
+	for _, p := range places {
+		o.phase("checking " + p.DataDir)
+		if err := p.check(ctx, expected); err != nil {
+			return nil, err
+		}
+	}
+	for i, p := range places {
+		one, err := p.publish()
+		if err != nil && i > 0 {
+			return nil, fmt.Errorf("%w (restored before: %s)", err, places[0].DataDir)
+		} else if err != nil {
+			return nil, err
+		}
+		r.Members = append(r.Members, one)
+	}
+	return r, nil
+}
+
+func (o *Options) phase(name string) {
+	if o.Phase != nil {
+		o.Phase(name)
+	}
+}
+
+// verify returns an error for the first finding; others may follow.
+func (o *Options) verify(ctx context.Context, s *snapshot.Snapshot) error {
+	for found := range snapshot.Verify(ctx, s) {
+		if o.SkipDigest && errors.Is(found, snapshot.ErrDigest) {
+			continue
+		}
+		if snapshot.IsDamage(found) {
+			return fmt.Errorf("%s: %w: %w", s.Path(), ErrDamaged, found)
+		}
+		return found
+	}
+	return ctx.Err()
+}
+
+// fill restores all members into their hidden folders.
+func (o *Options) fill(ctx context.Context, s *snapshot.Snapshot, places []*place) (err error) {
+	box, err := sandbox.New("", 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, box.Close()) }()
+	path, err := sandbox.PlainFile(places[0].hidden, s)
+	if err != nil {
+		return err
+	}
+	most := sandbox.RestoreTime(s.Image().Size())
+	for _, p := range places {
+		o.phase("restoring " + p.DataDir)
+		within, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("the restore has not ended after %s", most))
+		err := sandbox.RestoreMember(within, box, path, sandbox.MemberRestore{
+			Name: p.Name, PeerURLs: p.PeerURLs, Cluster: o.Cluster, Token: o.Token, Bump: uint64(o.Bump),
+			DataDir: p.restored(), WALDir: p.hiddenWAL, SkipHashCheck: o.SkipDigest || !s.HasDigest(),
+		})
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
