@@ -209,19 +209,23 @@ func fits(ctx context.Context, o *inspect.Object, key keys.Key, before, after ma
 		}
 	case slices.Contains(changed, "apiVersion") || slices.Contains(changed, "kind"):
 		return errKind
-	case o.Type.Name() == "services":
-		meta := invalid
-		invalid = func(content map[string]any) ([]string, error) {
-			wrong, err := meta(content)
-			return append(wrong, invalidService(content)...), err
+	default:
+		wrong, err := native.Refused(before, after)
+		switch {
+		case errors.Is(err, native.ErrUncheckable):
+			return fmt.Errorf("%w: %w", errUnchecked, err)
+		case len(wrong) > 0:
+			return fmt.Errorf("an API server refuses it: %s", finding.List(wrong))
+		case err == nil:
+			return nil
 		}
 	}
 	return newlyInvalid(invalid, before, after)
 }
 
 // errUnchecked is for an object that takes too long to validate, or has a schema that no server
-// accepts.
-var errUnchecked = errors.New("it cannot be checked against its schema")
+// accepts, or makes the validation of Kubernetes fail.
+var errUnchecked = errors.New("it cannot be checked")
 
 // newlyInvalid returns why after is invalid, ignoring reasons that apply to before.
 func newlyInvalid(invalid func(map[string]any) ([]string, error), before, after map[string]any) error {

@@ -106,7 +106,7 @@ func putCases() map[string]putCase {
 		"its field": {in: "kubectl/all.db.gz", kind: "apiservices", object: "v1.apps", value: "s3cret",
 			path: []string{"spec", "priority"}, problem: "spec.priority"},
 		"native label": {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "s3cret!",
-			path: []string{"metadata", "labels", "x"}, problem: "metadata.labels (FieldValueInvalid)"},
+			path: []string{"metadata", "labels", "x"}, problem: "metadata.labels (a valid label must be"},
 		"another kind": {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "ReplicaSet",
 			path: []string{"kind"}, problem: "kind of a built-in object"},
 		"field of no schema": {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: int64(9),

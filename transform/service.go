@@ -1,12 +1,10 @@
 package transform
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	netutils "k8s.io/utils/net"
 
 	"github.com/etcdshift/etcdshift/internal/machines"
@@ -103,54 +101,6 @@ func dropTypeDependent(was, is serviceSpec) {
 	if was.isExternal() && !is.isExternal() {
 		drop("externalTrafficPolicy")
 	}
-}
-
-func (s serviceSpec) has(field string) bool {
-	list, is := s[field].([]any)
-	return s[field] != nil && s[field] != "" && s[field] != int64(0) && !(is && len(list) == 0)
-}
-
-// invalidService returns the forbidden and the missing fields of a Service, given its other fields.
-// With one of these errors a server refuses every update. Source: validateService in
-// pkg/apis/core/validation.
-func invalidService(content map[string]any) (wrong []string) {
-	spec, _ := content["spec"].(map[string]any)
-	s, balanced := serviceSpec(spec), serviceSpec(spec).is(corev1.ServiceTypeLoadBalancer)
-	ranges := corev1.AnnotationLoadBalancerSourceRangesKey
-	_, annotated, _ := unstructured.NestedFieldNoCopy(content, "metadata", "annotations", ranges)
-	ips, _ := spec["clusterIPs"].([]any)
-	headless := spec["clusterIP"] == corev1.ClusterIPNone
-	const onlyBalancer, notExternal = "of type LoadBalancer only", "not of type ExternalName"
-	const local = "externalTrafficPolicy Local of a LoadBalancer"
-	const onlyLocal = "of " + local + " only"
-	add := func(is bool, field, why string) {
-		if is {
-			wrong = append(wrong, field+" ("+why+")")
-		}
-	}
-	add(!balanced && s.has("loadBalancerSourceRanges"), "spec.loadBalancerSourceRanges", onlyBalancer)
-	add(!balanced && annotated && !s.has("loadBalancerSourceRanges"), "metadata.annotations["+ranges+"]", onlyBalancer)
-	add(!balanced && s.has("allocateLoadBalancerNodePorts"), "spec.allocateLoadBalancerNodePorts", onlyBalancer)
-	add(!balanced && s.has("loadBalancerClass"), "spec.loadBalancerClass", onlyBalancer)
-	add(!s.isExternal() && s.has("externalTrafficPolicy"), "spec.externalTrafficPolicy",
-		"no traffic from outside reaches it")
-	add(!s.needsHealthCheck() && s.has("healthCheckNodePort"), "spec.healthCheckNodePort", onlyLocal)
-	add(s.needsHealthCheck() && !s.has("healthCheckNodePort"), "spec.healthCheckNodePort", "required of "+local)
-	for i, port := range s.ports() {
-		numbered := s.is(corev1.ServiceTypeClusterIP) && serviceSpec(port).has("nodePort")
-		add(numbered, fmt.Sprintf("spec.ports[%d].nodePort", i), "not of type ClusterIP")
-	}
-	if !s.needsClusterIP() {
-		for _, field := range []string{"clusterIPs", "ipFamilies", "ipFamilyPolicy"} {
-			add(s.has(field), "spec."+field, notExternal)
-		}
-		add(!s.has("externalName"), "spec.externalName", "required of type ExternalName")
-		return wrong
-	}
-	add(len(s.ports()) == 0 && !headless, "spec.ports", "required")
-	add(s.needsNodePorts() && headless, "spec.clusterIPs", "None is of type ClusterIP only")
-	add(len(ips) > 0 && ips[0] != spec["clusterIP"], "spec.clusterIPs", "the first must be clusterIP")
-	return wrong
 }
 
 func keepAllocated(was, is serviceSpec) {

@@ -23,7 +23,8 @@ etcdshift patch before.db after.db widgets -A --type json \
     -p '[{"op": "remove", "path": "/metadata/finalizers"}]'`,
 	Text: `Changes the named or selected objects like kubectl patch. Immutable fields can be changed too: the node
 affinity of a PersistentVolume, the clusterIP of a Service, the selector of a Deployment, and the status. The result
-must be valid for the schema and rules of its CustomResourceDefinition, or the fields of its built-in kind.
+must be valid for the schema and rules of its CustomResourceDefinition, or for Kubernetes' own validation of its
+built-in kind.
 
 A patch is YAML or JSON. It is applied to the object at its stored version, as "etcdshift get -o yaml" prints it. A
 server adds defaults when it reads the object. metadata.generation grows as after an update by a server. A patched
