@@ -16,7 +16,7 @@ type Glance struct {
 	Odd  bool   // JSON: metadata has fields unknown to Glance, or a number may be out of range
 
 	Owners      []Owner
-	Managed     [][]byte // JSON: the apiVersions of managedFields, without adjacent repeats
+	Managed     [][]byte // the apiVersions of managedFields, without adjacent repeats
 	Annotations []Annotation
 }
 
@@ -209,10 +209,14 @@ func (g *Glance) entry(p *Scanner) bool {
 		}
 		return p.Value()
 	})
+	g.addManaged(apiVersion)
+	return ok && apiVersion != nil
+}
+
+func (g *Glance) addManaged(apiVersion []byte) {
 	if n := len(g.Managed); n == 0 || !bytes.Equal(g.Managed[n-1], apiVersion) {
 		g.Managed = append(g.Managed, apiVersion)
 	}
-	return ok && apiVersion != nil
 }
 
 // passInteger consumes a whole number that fits an int64.
@@ -257,6 +261,13 @@ func (g *Glance) field(f WireField) bool {
 	case metaOwnerReferences:
 		g.Owners = append(g.Owners, Owner{})
 		return f.Type == protowire.BytesType && EachField(f.Payload, g.Owners[len(g.Owners)-1].field)
+	case metaManagedFields:
+		return f.Type == protowire.BytesType && EachField(f.Payload, func(f WireField) bool {
+			if f.Number == managedAPIVersion {
+				g.addManaged(f.Payload)
+			}
+			return f.Number > managedAPIVersion || f.Type == protowire.BytesType
+		})
 	default:
 		return true
 	}

@@ -48,7 +48,7 @@ func metadataWith(more ...member) member {
 }
 
 var managedFieldsMembers = []member{
-	{name: "manager", num: 1}, {name: "operation", num: 2}, {name: "apiVersion", num: 3},
+	{name: "manager", num: 1}, {name: "operation", num: 2}, {name: "apiVersion", num: managedAPIVersion},
 	{name: "fieldsType", num: 6}, {name: "fieldsV1", num: 7, kind: kindFieldsV1, members: []member{fieldsV1Raw}},
 	{name: "subresource", num: 8},
 }

@@ -23,6 +23,8 @@ const (
 	metaFinalizers        protowire.Number = 14
 	metaManagedFields     protowire.Number = 17
 
+	managedAPIVersion protowire.Number = 3
+
 	ownerKind               protowire.Number = 1
 	ownerName               protowire.Number = 3
 	ownerUID                protowire.Number = 4

@@ -284,8 +284,8 @@ var builtinKinds = sync.OnceValue(func() map[gvr.GroupResource]string {
 })
 
 // Glance sets g from the bytes of the value. False means that Check or encoding.ReadMeta may fail,
-// that the object is being deleted, or that only decoding can rule these out. APIVersion, Kind and
-// Managed are set only for custom resources.
+// that the object is being deleted, or that only decoding can rule these out. APIVersion and Kind
+// are set only for custom resources.
 func (e *Entry) Glance(g *encoding.Glance) bool {
 	key, err := e.ParseKey()
 	if err != nil || e.Undecryptable != nil {

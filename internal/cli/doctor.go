@@ -27,7 +27,7 @@ func doctorCommand() *cli.Command {
 		Usage:     "find problems that will appear after a restore",
 		ArgsUsage: "SNAPSHOT",
 		Description: `etcdshift doctor before.db
-etcdshift doctor --etcd 3.5.21 --quota 4Gi --fail-on warning before.db
+etcdshift doctor --kubernetes 1.36 --etcd 3.6.16 --quota 4Gi before.db
 etcdshift doctor --for new-machines before.db
 etcdshift doctor -o sarif before.db > findings.sarif`,
 		UsageText: `Checks the file, every record, and the references between objects: values that do not decode,

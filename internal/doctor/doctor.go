@@ -78,6 +78,7 @@ func checks() []check {
 		on(nil, codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, finding.Undecodable, codeBadMetadata,
 			codeUnknownKind, codeKeyMismatch, codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone),
 		on(checkReleases, codeVersionDead, codeVersionOld),
+		on(checkUnserved, codeUnservedAPI, codeUnservedName),
 		on(checkNamespacesThere, codeNamespaceGone),
 		on(nil, finding.Encrypted, codeEncryptionKeys),
 		on(checkEncryption, codeMixedEncryption),
@@ -162,7 +163,7 @@ func newDoctor(ctx context.Context, r *inspect.Reader, o Options, found *finding
 		unread: map[string]bool{}, namespaces: map[space]labels.Set{}, whole: map[string]bool{},
 		kept: map[string][]stored{}, beats: map[string]time.Time{},
 		local: map[gvr.GroupVersion]bool{}, aggregated: map[gvr.GroupVersion]bool{},
-		always: map[gvr.GroupVersionKind]bool{},
+		always: map[gvr.GroupVersionKind]bool{}, notServed: map[gvr.GroupVersionKind]bool{},
 	}}
 }
 
@@ -338,8 +339,8 @@ func checkFile(d *doctor) error {
 	return nil
 }
 
-// checkVersions checks the etcd to restore into: from 3.6 on, an etcd older than the file's does not
-// start.
+// checkVersions checks the etcd to restore into: from 3.6 on, an etcd older than that of the file
+// does not start.
 func checkVersions(d *doctor, st snapshot.Status) {
 	cluster, storage := cmp.Or(st.ClusterVersion, "-"), cmp.Or(st.StorageVersion, "-")
 	written := fmt.Sprintf("it was written by a cluster at version %s (storage version %s)", cluster, storage)

@@ -17,15 +17,20 @@ import (
 // release is a minor release of Kubernetes; the zero value is unknown.
 type release struct {
 	minor    int
+	atLeast  bool   // the release may be a newer one
 	evidence string // what shows that it is the release of the cluster; "" for another release
 }
 
 // String formats the release for people.
 func (r release) String() string {
-	if r.evidence == "" {
-		return fmt.Sprintf("Kubernetes 1.%d", r.minor)
+	text := fmt.Sprintf("Kubernetes 1.%d", r.minor)
+	if r.atLeast {
+		text += " or newer"
 	}
-	return fmt.Sprintf("Kubernetes 1.%d of this cluster (%s)", r.minor, r.evidence)
+	if r.evidence != "" {
+		text += " of this cluster (" + r.evidence + ")"
+	}
+	return text
 }
 
 // raise sets r to the release in a version such as "v1.36.3", if it is a newer one that this build
@@ -34,23 +39,29 @@ func (r *release) raise(version, evidence string) {
 	var major, minor int
 	if n, _ := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &major, &minor); n == 2 && major == 1 &&
 		r.minor < minor && minor <= native.LinkedRelease {
-		*r = release{minor, evidence}
+		*r = release{minor: minor, evidence: evidence}
 	}
 }
 
 // clusterRelease returns the release of the API servers of the cluster, by the first of these in
-// the file: their static Pods; the settings of kubeadm; the leaders and kubelets, which are never
-// newer than the API servers; the served versions. Leases of API servers do not have it.
+// the file: their static Pods; servers of k3s; the settings of kubeadm; the leaders and kubelets,
+// which are never newer than the API servers; the served versions. Leases of API servers do not
+// have it.
 func clusterRelease(d *doctor) (newest release, err error) {
-	for _, look := range []func(*doctor, machines.Storage, *release) error{
-		inStaticPods, inKubeadm, inCandidates, inNodes, inServedVersions,
+	for _, from := range []struct {
+		look    func(*doctor, machines.Storage, *release) error
+		atLeast bool
+	}{
+		{inStaticPods, false}, {inServersOfK3s, false}, {inKubeadm, false}, {inCandidates, true}, {inNodes, true},
+		{inServedVersions, true},
 	} {
 		for _, s := range d.layouts.Storages() {
-			if err := look(d, d.storage(s.Prefix), &newest); err != nil {
+			if err := from.look(d, d.storage(s.Prefix), &newest); err != nil {
 				return release{}, err
 			}
 		}
 		if newest.minor > 0 {
+			newest.atLeast = from.atLeast
 			break
 		}
 	}
@@ -101,6 +112,18 @@ func inCandidates(d *doctor, s machines.Storage, newest *release) error {
 		})
 }
 
+// inServersOfK3s reads the versions of k3s servers. Their kubelet is part of the API server's
+// program.
+func inServersOfK3s(d *doctor, s machines.Storage, newest *release) error {
+	return machines.Each(d.ctx, s, "nodes", "", func(_ *inspect.Entry, node *corev1.Node) error {
+		version := node.Status.NodeInfo.KubeletVersion
+		if node.Labels["node-role.kubernetes.io/control-plane"] != "" && strings.Contains(version, "+k3s") {
+			newest.raise(version, "Node "+node.Name)
+		}
+		return nil
+	})
+}
+
 // inNodes reads the versions of kubelets.
 func inNodes(d *doctor, s machines.Storage, newest *release) error {
 	return machines.Each(d.ctx, s, "nodes", "", func(_ *inspect.Entry, node *corev1.Node) error {
@@ -134,7 +157,7 @@ func inServedVersions(d *doctor, _ machines.Storage, newest *release) error {
 		}
 	}
 	if n := len(all); n > 0 && n <= native.LinkedRelease-native.OldestRelease {
-		newest.raise(fmt.Sprintf("1.%d", all[0]), "or newer, by its APIServices")
+		newest.raise(fmt.Sprintf("1.%d", all[0]), "its APIServices")
 	}
 	return nil
 }

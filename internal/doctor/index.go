@@ -29,6 +29,7 @@ type index struct {
 
 	always    map[gvr.GroupVersionKind]bool // built-in kinds: every release decodes the version
 	sometimes tally[gvr.GroupVersionKind]   // objects of other built-in kinds
+	notServed map[gvr.GroupVersionKind]bool // see unserved
 
 	versions    ordered[folder, tally[string]] // custom resources by apiVersion and kind
 	managed     ordered[folder, tally[string]] // by apiVersions in managedFields
@@ -92,6 +93,7 @@ type place struct {
 	versions   *tally[string] // nil before the first counted object
 	managed    *tally[string]
 	contents   *tally[gvr.GroupResource]
+	mentions   map[mention]string // subjects of findings, "" for none
 }
 
 // places holds places, numbered from 0.

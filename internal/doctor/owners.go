@@ -114,7 +114,7 @@ func checkOwned(d *doctor, o owned, refs []reference) error {
 }
 
 // ownerState finds the owner of an object located at from.
-func (d *index) ownerState(from *location, id objects.UID, kind *ownerKind) ownerState {
+func (d *doctor) ownerState(from *location, id objects.UID, kind *ownerKind) ownerState {
 	gv, err := gvr.ParseGroupVersion(kind.apiVersion)
 	if err != nil {
 		return ownerUnresolvable
@@ -127,6 +127,8 @@ func (d *index) ownerState(from *location, id objects.UID, kind *ownerKind) owne
 		return ownerThere
 	case d.aggregated[gv]:
 		return ownerUnseen
+	case d.unserved(gv.WithKind(kind.kind)) && (d.options.Kubernetes > 0 || !d.local[gv]):
+		return ownerUnresolvable
 	case len(d.local) > 0 && !d.local[gv]: // unknown without APIServices
 		if d.unread["apiservices.apiregistration.k8s.io"] || d.unread[plain(keys.DefinitionType())] {
 			return ownerUnseen

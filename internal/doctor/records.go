@@ -97,6 +97,9 @@ func checkValue(d *doctor, key keys.Key, e *inspect.Entry, l *look) {
 	}
 	switch {
 	case readable && kubernetes:
+		if !p.custom {
+			d.addMentions(p, e, l)
+		}
 		if why := inspect.Misplaced(key, string(l.name), string(l.namespace)); why != "" {
 			d.raise(e.Key, codeKeyMismatch, "%s", why)
 		}
@@ -179,6 +182,8 @@ func groupReason(code *finding.Code) (thing, reason string) {
 		return "key", "%s of %s with a lease that the file does not have"
 	case codeEncryptionKeys:
 		return "value", "%s encrypted by %s"
+	case codeUnservedAPI, codeUnservedName:
+		return "object", "%s of %s"
 	case codeOwnerUnchecked:
 		return "object", "%s with an owner of kind %s, of which the file does not show whether it is there"
 	}
@@ -201,7 +206,8 @@ type look struct {
 	uid     objects.UID
 	hasUID  bool
 	owners  []encoding.Owner
-	managed [][]byte       // the apiVersions in managedFields, sorted; of custom resources
+	managed [][]byte       // the apiVersions in managedFields, sorted
+	applied string         // the apiVersion last applied with kubectl; of built-in kinds
 	meta    *encoding.Meta // nil if not needed
 	err     error          // of decode
 	beat    *time.Time     // of a node's Lease
@@ -221,13 +227,18 @@ func lookAt(e *inspect.Entry) (l look) {
 	if !e.Glance(&g) || needsMeta(key, &g) {
 		meta, err := decode(e)
 		l.meta, l.err = &meta, err
-		g = glance(&meta)
-		if keys.IsCustom(key.Resource) {
-			g.Managed = managedVersions(e.Value)
+		managed := managedVersions(e.Value)
+		if managed == nil {
+			managed = g.Managed // of protobuf
 		}
+		g = glance(&meta)
+		g.Managed = managed
 	}
 	l.apiVersion, l.kind, l.name, l.namespace, l.owners = g.APIVersion, g.Kind, g.Name, g.Namespace, g.Owners
 	l.managed = sorted(g.Managed)
+	if !keys.IsCustom(key.Resource) && l.readable() {
+		l.applied = appliedVersion(e, &g, l.meta)
+	}
 	if machines.IsNodeLease(key) {
 		if lease, err := decodeAs[coordinationv1.Lease](e); err == nil && lease.Spec.RenewTime != nil {
 			l.beat = &lease.Spec.RenewTime.Time

@@ -58,6 +58,9 @@ func checkReleases(d *doctor) error {
 // release to restore with, own the release of the cluster; either may be unknown.
 func checkVersion(gvk gvr.GroupVersionKind, target, own release) (code *finding.Code, reason string) {
 	const linked = native.LinkedRelease
+	if first, _ := native.Releases(gvk); own.atLeast { // the cluster stored it
+		own.minor = max(own.minor, first)
+	}
 	by := cmp.Or(target, own, release{minor: linked})
 	switch {
 	case native.DecodedBy(gvk, by.minor) && (target.minor > 0 || native.DecodedBy(gvk, linked)):

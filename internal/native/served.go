@@ -1,8 +1,11 @@
 package native
 
 import (
+	"reflect"
 	"slices"
+	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -49,6 +52,37 @@ func servers(gvk schema.GroupVersionKind) (s span) {
 	}
 	return s
 }
+
+// GroupServedBy reports whether API servers of a minor release can serve a kind of a built-in
+// group. known is false for other groups.
+func GroupServedBy(group string, minor int) (served, known bool) {
+	releases, known := groupServers()[group]
+	return slices.Contains(releases, minor), known
+}
+
+// groupServers maps built-in groups to the minor releases that can serve a kind of the group.
+var groupServers = sync.OnceValue(func() map[string][]int {
+	all := map[string][]int{}
+	add := func(gvk schema.GroupVersionKind) {
+		s := servers(gvk)
+		for minor := max(s.first, OldestRelease); minor <= s.last; minor++ {
+			all[gvk.Group] = append(all[gvk.Group], minor)
+		}
+		all[gvk.Group] = slices.Compact(slices.Sorted(slices.Values(all[gvk.Group])))
+	}
+	meta := reflect.TypeFor[metav1.ListOptions]().PkgPath() // types in every group
+	for gvk, of := range scheme.Scheme.AllKnownTypes() {
+		if of.PkgPath() != meta {
+			add(gvk)
+		}
+	}
+	for kind, versions := range kindSpans() {
+		for _, v := range versions {
+			add(kind.WithVersion(v.version))
+		}
+	}
+	return all
+})
 
 // Replacement returns the kind that API servers of a minor release serve instead of a built-in kind
 // at a version that they do not serve; false for none. Stable versions come first, then newer ones.

@@ -42,3 +42,18 @@ func TestServed(t *testing.T) {
 		require.Equal(t, is, row.serves != "", name(gvk))
 	}
 }
+
+func TestGroupServedBy(t *testing.T) {
+	for _, row := range []struct {
+		group         string
+		minor         int
+		served, known bool
+	}{
+		{"", 29, true, true}, {"authorization.k8s.io", 37, true, true}, {"extensions", 29, false, true},
+		{"settings.k8s.io", 29, false, true}, {"lifecycle.k8s.io", 36, false, true},
+		{"lifecycle.k8s.io", 37, true, true}, {"example.com", 37, false, false},
+	} {
+		served, known := GroupServedBy(row.group, row.minor)
+		require.Equal(t, [2]bool{row.served, row.known}, [2]bool{served, known}, row.group)
+	}
+}
