@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/client-go/discovery"
@@ -12,8 +11,6 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/apiservers"
 	"github.com/etcdshift/etcdshift/internal/doctor"
-	"github.com/etcdshift/etcdshift/internal/native"
-	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
 	"github.com/etcdshift/etcdshift/internal/serve"
@@ -149,50 +146,6 @@ func (r *rehearsal) diagnose(ctx context.Context) (string, error) {
 	r.notChecked("the API of kcp", "it serves logical clusters, which this API server does not: objects are checked "+
 		"from the file, as doctor does")
 	return fmt.Sprintf("findings of doctor: %d", added), nil
-}
-
-// explainFailures names doctor's findings about records that make an API server, or its lists, fail.
-func (r *rehearsal) explainFailures(ctx context.Context) (string, error) {
-	o, command := doctor.Options{Keys: r.Transformers != nil}, "etcdshift doctor "
-	if version := r.release(ctx); version > 0 {
-		o.Kubernetes = version
-		command += fmt.Sprintf("--kubernetes 1.%d ", version)
-	}
-	found, err := doctor.Examine(ctx, r.reader, o)
-	if err != nil {
-		return "", err
-	}
-	causes := 0
-	for _, code := range doctor.Unreadable() {
-		listed := found.Of(code)
-		of := slices.DeleteFunc(slices.Clone(listed), func(f finding.Finding) bool { return !r.reads(f.Key) })
-		if len(of) > 0 {
-			n := found.Counts[code] - len(listed) + len(of)
-			causes += n
-			r.Found.Add(codeRecords.Because("%s: %s of doctor, the first: %s; all of them: %s", code.Name,
-				phrase.Count(n, "finding"), of[0].Reason, command+r.reader.Snapshot().Path()).At(of[0].Key))
-		}
-	}
-	return fmt.Sprintf("findings of doctor about unreadable records: %d", causes), nil
-}
-
-// release returns the minor release of the user's API server; 0 if it is unknown to this build.
-func (r *rehearsal) release(ctx context.Context) (minor int) {
-	if r.APIServer == "" {
-		return 0
-	}
-	version := r.Versions.Kubernetes
-	if version == "" { // the server did not answer
-		version, _ = r.releaseOf(ctx, r.APIServer)
-	}
-	minor, _ = native.ParseRelease(version)
-	return minor
-}
-
-// reads reports whether the API server reads the record of a key.
-func (r *rehearsal) reads(key string) bool {
-	parsed, err := keys.Kubernetes{Prefix: r.storage.Prefix}.Parse([]byte(key))
-	return err == nil && (r.APIServer != "" || keys.IsCustom(parsed.Resource) || parsed.Resource == keys.DefinitionType())
 }
 
 // meetPolicies evaluates the policies on the objects of the file, as at their next writes.

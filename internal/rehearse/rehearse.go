@@ -101,7 +101,7 @@ func Run(ctx context.Context, r *inspect.Reader, cfg Config) (err error) {
 		}
 	}
 	if run.Found.Counts[codeServer]+run.Found.Counts[codeList] > 0 {
-		if _, err := run.step(ctx, step{"look for causes", run.explainFailures}); err != nil {
+		if err := lookForCauses(ctx, run); err != nil {
 			return err
 		}
 	}
