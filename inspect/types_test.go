@@ -1,12 +1,17 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
@@ -72,10 +77,10 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestBuiltinTypes checks that this build knows the kind of every built-in type in its group, and
-// every built-in type has a folder of its own.
+// TestBuiltinTypes checks that this build knows the kind of every built-in type in its group, that
+// every built-in type has a folder of its own, and that no kind of this build is missing.
 func TestBuiltinTypes(t *testing.T) {
-	dirs := map[string]string{}
+	dirs, kinds := map[string]string{}, map[gvr.GroupResource]string{}
 	for _, b := range Builtins() {
 		dir := string(keys.Kubernetes{Prefix: "/p"}.Dir(b.Resource))
 		require.Empty(t, dirs[dir], b.Name())
@@ -86,6 +91,17 @@ func TestBuiltinTypes(t *testing.T) {
 			known = known || native.Known(gvr.GroupVersionKind{Group: b.Resource.Group, Version: version, Kind: b.Kind})
 		}
 		require.True(t, known, b.Name())
+		kinds[b.Resource] = b.Kind
+	}
+	meta := reflect.TypeFor[metav1.ListOptions]().PkgPath()
+	for gvk, of := range scheme.Scheme.AllKnownTypes() {
+		kind, isList := strings.CutSuffix(gvk.Kind, "List")
+		if !isList || of.PkgPath() == meta || kind == "ComponentStatus" { // never stored
+			continue
+		}
+		plural, _ := apimeta.UnsafeGuessKindToResource(gvk.GroupVersion().WithKind(kind))
+		resource := cmp.Or(otherGroups()[plural.GroupResource()], plural.GroupResource())
+		require.Equal(t, kind, kinds[resource], "builtins.txt lacks a line for %s", resource)
 	}
 }
 
