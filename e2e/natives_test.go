@@ -1,14 +1,21 @@
 package e2e
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // reported unpacks a snapshot of testdata/reports.
@@ -50,6 +57,106 @@ func TestNativesLeft(t *testing.T) {
 	before := c.store.waitQuiet(t)
 	c.updateAll(t)
 	require.NotEmpty(t, differing(before, c.store.records(t)))
+}
+
+// Objects beside those of built-in kinds: a release of Helm, and objects of older API servers.
+const (
+	oldManifest = "---\napiVersion: policy/v1beta1\nkind: PodDisruptionBudget\n---\napiVersion: autoscaling/v2beta2\n" +
+		"kind: HorizontalPodAutoscaler\n---\napiVersion: policy/v1beta1\nkind: PodSecurityPolicy\n" +
+		"---\napiVersion: extensions/v1beta1\nkind: Ingress\n"
+	helmKey    = "/registry/secrets/default/sh.helm.release.v1.r.v1"
+	helmSecret = `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"sh.helm.release.v1.r.v1","namespace":"default",` +
+		`"uid":"5c0e1c1e-0000-4000-8000-000000000003","labels":{"name":"r","owner":"helm","status":"deployed"}},` +
+		`"data":{"release":%q},"type":"helm.sh/release.v1"}`
+	serviceKey = "/registry/apiregistration.k8s.io/apiservices/v1beta3.flowcontrol.apiserver.k8s.io"
+	oldService = `{"kind":"APIService","apiVersion":"apiregistration.k8s.io/v1","metadata":{` +
+		`"name":"v1beta3.flowcontrol.apiserver.k8s.io","uid":"5c0e1c1e-0000-4000-8000-000000000004",` +
+		`"labels":{"kube-aggregator.kubernetes.io/automanaged":"onstart"}},"spec":{"group":"flowcontrol.apiserver.k8s.io",` +
+		`"version":"v1beta3","groupPriorityMinimum":16600,"versionPriority":15},"status":{"conditions":[{` +
+		`"type":"Available","status":"True","lastTransitionTime":"2023-01-02T03:04:05Z","reason":"Local",` +
+		`"message":"Local APIServices are always available"}]}}`
+	antiqueKey = "/registry/apiextensions.k8s.io/customresourcedefinitions/antiques.example.com"
+	antique    = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1","metadata":{` +
+		`"name":"antiques.example.com","uid":"5c0e1c1e-0000-4000-8000-000000000005","generation":1},"spec":{` +
+		`"group":"example.com","version":"v1","names":{"plural":"antiques","singular":"antique","kind":"Antique",` +
+		`"listKind":"AntiqueList"},"scope":"Namespaced","validation":{"openAPIV3Schema":{"properties":{"spec":{` +
+		`"properties":{"n":{"type":"integer"}}}}}},"additionalPrinterColumns":[{"name":"N","type":"integer",` +
+		`"JSONPath":".spec.n"}]},"status":{"conditions":[{"type":"NamesAccepted","status":"True",` +
+		`"lastTransitionTime":null,"reason":"NoConflicts","message":"no conflicts found"},{"type":"Established",` +
+		`"status":"True","lastTransitionTime":"2018-01-02T03:04:05Z","reason":"InitialNamesAccepted","message":"m"}],` +
+		`"acceptedNames":{"plural":"antiques","singular":"antique","kind":"Antique","listKind":"AntiqueList"},` +
+		`"storedVersions":["v1"]}}`
+)
+
+// TestNativesBeside checks that a server finds every kind in the manifest of a Helm release, deletes
+// the APIService of a version that it does not serve, and serves an old definition.
+func TestNativesBeside(t *testing.T) {
+	t.Parallel()
+	s := startStore(t, restoreAsIs(t, reported(t, "hpa1-stored-v1")))
+	for key, value := range map[string]string{
+		helmKey:    fmt.Sprintf(helmSecret, base64.StdEncoding.EncodeToString([]byte(packHelm(t, oldManifest)))),
+		serviceKey: oldService, antiqueKey: antique,
+	} {
+		_, err := s.Put(context.Background(), key, value+"\n")
+		require.NoError(t, err)
+	}
+	in := s.save(t)
+	r := runMigration(t, "migrate storage-versions", in, "--kubernetes", "1.36", "--helm", "--remove-unserved")
+	c := startCluster(t, r.restore(t))
+
+	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	secret, err := c.client(secrets, "default").Get(context.Background(), "sh.helm.release.v1.r.v1", metav1.GetOptions{})
+	require.NoError(t, err)
+	kinds := 0
+	for document := range strings.SplitSeq(unpackHelm(t, secret.Object), "---\n") {
+		var apiVersion, kind string
+		if n, _ := fmt.Sscanf(document, "apiVersion: %s\nkind: %s", &apiVersion, &kind); n != 2 {
+			continue
+		}
+		served, err := c.discovery.ServerResourcesForGroupVersion(apiVersion)
+		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind }))
+		kinds++
+	}
+	require.Equal(t, 3, kinds)
+	eventually(t, time.Minute, "the APIService is deleted", func() error {
+		if n := c.store.count(t, serviceKey); n > 0 {
+			return fmt.Errorf("%d left", n)
+		}
+		return nil
+	})
+	antiques := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "antiques"}
+	_, err = c.client(antiques, "").List(context.Background(), metav1.ListOptions{})
+	require.NoError(t, err)
+}
+
+// packHelm packs a release as Helm does.
+func packHelm(t testing.TB, manifest string) string {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"name": "r", "manifest": manifest})
+	require.NoError(t, err)
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err = w.Write(text)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return base64.StdEncoding.EncodeToString(packed.Bytes())
+}
+
+// unpackHelm returns the manifest of a release in a Secret.
+func unpackHelm(t testing.TB, secret map[string]any) string {
+	t.Helper()
+	packed := []byte(secret["data"].(map[string]any)["release"].(string))
+	for range 2 {
+		var err error
+		packed, err = base64.StdEncoding.DecodeString(string(packed))
+		require.NoError(t, err)
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	require.NoError(t, err)
+	var release struct{ Manifest string }
+	require.NoError(t, json.NewDecoder(r).Decode(&release))
+	return release.Manifest
 }
 
 // differing is difference without Namespaces, to which admission adds a label, and without
