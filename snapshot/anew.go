@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"iter"
 	"maps"
 	"os"
@@ -159,47 +160,29 @@ func (d *Draft) rewrite(ctx context.Context) (res WriteResult, err error) {
 }
 
 // create writes a file of new pages only: the buckets of sources, sorted by name, with page size,
-// sequence and transaction of m. create reads the file back, compares it with sources, computes the
-// digest at the same time, and returns the index of the file.
+// sequence and transaction of m. create reads the file back, compares it with sources while the
+// digest is computed, and returns the index of the file.
 func (d *Draft) create(ctx context.Context, m bolt.Meta, sources []bolt.Source) (*index, error) {
 	d.Stop()
 	err := d.file.Truncate(0)
 	if err == nil {
 		m, err = bolt.Create(eager{d.file}, m, sources)
 	}
-	if err == nil { // zeros as a digest make the file a snapshot until the digest is known
-		_, err = d.file.WriteAt(make([]byte, sha256.Size), m.Bytes())
-	}
 	if err != nil {
 		return nil, err
 	}
-	if err := d.open(ctx, nil); err != nil {
+	nothing := newPass(func(context.Context) (hash.Hash, error) { return sha256.New(), nil })
+	sum, err := beginDigest(d.file, nothing, 0, m.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	if err := d.open(ctx, nil, sum); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrVerify, err)
 	}
-	if err := d.prove(ctx, sources); err != nil {
+	if err := d.out.guard(func() error { return checkNew(ctx, d.out, sources) }); err != nil {
 		return nil, err
 	}
 	return d.out.index(ctx)
-}
-
-// prove compares the written file with sources and adds the digest, in two concurrent passes over
-// the file.
-func (d *Draft) prove(ctx context.Context, sources []bolt.Source) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	h, size := sha256.New(), d.out.db.Bytes()
-	hashed := make(chan error, 1)
-	go func() { hashed <- hashRange(ctx, h, d.file, 0, size) }()
-	err := d.out.guard(func() error { return checkNew(ctx, d.out, sources) })
-	if err != nil {
-		cancel()
-	}
-	if err = cmp.Or(err, <-hashed); err != nil {
-		return err
-	}
-	sum, err := appendDigest(d.file, h, size)
-	d.out.digest = knownDigest(sum)
-	return err
 }
 
 // checkNew checks that s, a file of new pages only, is sound and consists of the entries of

@@ -1,9 +1,10 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,27 +14,35 @@ import (
 
 // append writes src and appends the changes and grants.
 func (d *Draft) append(ctx context.Context) (res WriteResult, err error) {
-	a := newAppender(d.x, nil)
-	m, err := d.layOut(ctx, d.file, a)
+	l, err := d.foreseen.wait(ctx)
+	if err != nil || !d.same() {
+		d.stopLayout()
+		if l, err = d.layOut(ctx); err != nil {
+			return res, err
+		}
+		d.hashOld(l.meta)
+	}
+	sum, err := d.finishImage(ctx, l.meta)
 	if err != nil {
 		return res, err
 	}
-	sum, err := d.proveImage(ctx, m)
-	if err != nil {
-		return res, err
-	}
-	if err := d.open(ctx, d.src); err != nil { // proveImage has compared the old pages
+	if err := d.open(ctx, d.src, sum); err != nil { // the old pages were compared when they were copied
 		return res, d.blame(ctx, err)
 	}
-	d.out.digest = knownDigest(sum)
-	return a.WriteResult, d.out.guard(func() error { return d.compare(ctx, a.Appended) })
+	return l.WriteResult, d.out.guard(func() error { return d.compare(ctx, l.Appended) })
 }
 
-// layOut writes the new pages to out and returns the new meta. Without changes the meta is nil,
-// unless src is raw (one of its metas is older or torn) or has a wrong free list.
-func (d *Draft) layOut(ctx context.Context, out io.WriterAt, a *appender) (*bolt.Meta, error) {
-	db := d.src.db
-	w := &bolt.Writer{Out: out, PageSize: db.PageSize, Next: db.HighWater}
+// layout describes the new pages of an output. Without changes meta is nil, unless src is raw (one
+// of its metas is older or torn) or has a wrong free list.
+type layout struct {
+	meta *bolt.Meta
+	WriteResult
+}
+
+// layOut writes the new pages.
+func (d *Draft) layOut(ctx context.Context) (layout, error) {
+	db, a := d.src.db, newAppender(d.x, nil)
+	w := &bolt.Writer{Out: eager{d.file}, PageSize: db.PageSize, Next: db.HighWater}
 	var renewed []bolt.Element // elements of the root bucket
 	el, err := w.Append(ctx, db, d.x.keys, a.records(ctx, d.changes))
 	if a.Appended > 0 {
@@ -44,16 +53,16 @@ func (d *Draft) layOut(ctx context.Context, out io.WriterAt, a *appender) (*bolt
 		renewed = append(renewed, el)
 	}
 	if err != nil || len(renewed) == 0 && !d.src.raw && db.FreelistErr == nil {
-		return nil, err
+		return layout{nil, a.WriteResult}, err
 	}
 	m := db.Meta
 	if len(renewed) > 0 {
 		if m.Root, err = w.Root(db, renewed); err != nil {
-			return nil, err
+			return layout{}, err
 		}
 	}
 	m.Freelist, m.HighWater, m.TxID = bolt.NoFreelist, w.Next, m.TxID+1
-	return &m, w.Flush()
+	return layout{&m, a.WriteResult}, w.Flush()
 }
 
 // sources returns the buckets of src, with the grants.
@@ -102,15 +111,20 @@ func (d *Draft) compare(ctx context.Context, appended int) error {
 			return fmt.Errorf("%w: bucket %q is not as it was", ErrVerify, src.Name)
 		}
 	}
-	if appended > 0 || len(d.grants) > 0 {
-		if err := checkBranches(ctx, db); err != nil {
-			return d.blame(ctx, err)
-		}
-	}
-	if appended == 0 {
+	if appended == 0 && len(d.grants) == 0 {
 		return nil
 	}
-	return d.compareRecords(ctx, db)
+	branches := task(d.out, func(ctx context.Context) error {
+		return d.src.Guard(func() error { return checkBranches(ctx, db) })
+	})
+	branches.start()
+	defer branches.stop()
+	err := d.compareRecords(ctx, db) // on this goroutine, where the caller sees a panic of its changes
+	_, bad := branches.wait(ctx)
+	if bad != nil && !errors.Is(bad, ErrChanged) {
+		bad = d.blame(ctx, bad)
+	}
+	return cmp.Or(bad, err)
 }
 
 // compareRecords checks that the key bucket kept its old leaves, and that the new leaves hold
@@ -125,10 +139,9 @@ func (d *Draft) compareRecords(ctx context.Context, db *bolt.DB) error {
 	if old.Root == 0 { // the records of an inline bucket got new leaves
 		want = concat(d.src.db.Entries(ctx, old), want)
 	} else {
-		leaves := old.Leaves
-		last := leaves[len(leaves)-1]
-		if p, err := d.src.db.Page(last); err == nil && p.Count() == 0 {
-			leaves = leaves[:len(leaves)-1] // the leaf of an empty bucket is dropped
+		leaves, n := old.Leaves, len(old.Leaves)-1
+		if p, err := d.src.db.Page(leaves[n]); err == nil && p.Count() == 0 {
+			leaves = leaves[:n] // the leaf of an empty bucket is dropped
 		}
 		if !slices.Equal(leaves, now.Leaves[:kept]) {
 			return fmt.Errorf("%w: the old leaves are not where they were", ErrVerify)

@@ -84,7 +84,7 @@ func (s *Snapshot) checkBytes(
 	defer f.Close()
 	d := &Draft{file: f, path: "out.db", src: s, changes: changes, grants: grants}
 	d.x = must(s.index(t.Context()))(t)
-	if err := d.open(t.Context(), nil); err != nil {
+	if err := d.open(t.Context(), nil, knownDigest(Digest{})); err != nil {
 		return d.blame(t.Context(), err)
 	}
 	defer d.out.Close()
@@ -201,18 +201,21 @@ func TestEmptyStore(t *testing.T) {
 	require.Equal(t, entriesOf(t, open(t, copyOf(t, built(t, "put /a x")))), entriesOf(t, open(t, path)))
 }
 
-// TestCopyIsCompared checks that a wrong byte in the copy is found, with and without changes.
+// TestCopyIsCompared checks that a wrong byte in the copy is found, with and without changes: a
+// byte of the mapped file differs from the file that is copied.
 func TestCopyIsCompared(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(60_000))))
-	image := s.db.Bytes()
-	require.Greater(t, image, int64(3*copyBlock))
+	must(s.Digest(t.Context()))(t)
+	must(s.Keys(t.Context()))(t)
+	image, mapped := s.db.Bytes(), s.data
+	require.Greater(t, image, int64(3*cacheBlock))
 	for _, changes := range []iter.Seq2[Change, error]{seq(), seq(put("/new", "x"))} {
-		for _, at := range []int64{2 * 4096, copyBlock - 1, copyBlock, image/2 + 1, image - 1} {
+		for _, at := range []int64{0, 2 * 4096, cacheBlock - 1, cacheBlock, image/2 + 1, image - 1} {
 			path := filepath.Join(t.TempDir(), "out.db")
-			d := begin(t, path, s)
-			must(d.copied.wait(t.Context()))(t)
-			must(d.file.WriteAt([]byte{s.db.Image[at] ^ 1}, at))(t)
-			_, err := d.Write(t.Context(), changes, WriteConfig{})
+			s.data = bytes.Clone(mapped)
+			s.data[at] ^= 1
+			_, err := begin(t, path, s).Write(t.Context(), changes, WriteConfig{})
+			s.data = mapped
 			require.ErrorIs(t, err, ErrVerify, "%d", at)
 			nothingIn(t, filepath.Dir(path))
 		}

@@ -2,36 +2,54 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
 	"iter"
 	"os"
-	"sync"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-const copyBlock = 1 << 20 // bytes read and compared at once
+const copyBlock = 1 << 20    // bytes read and hashed at once
+const cacheBlock = 256 << 10 // bytes copied and compared at once, in the cache of a processor
 
-// copyPages copies the first n bytes of in to the beginning of out.
-func copyPages(ctx context.Context, out, in *os.File, n int64) error {
-	const step = 8 << 20 // bytes between two checks of ctx
-	for at := int64(0); at < n; {
+// copyImage copies the image of src to the beginning of the output, reads every block back, and
+// compares the block with src.
+func (d *Draft) copyImage(ctx context.Context) error {
+	image, back := d.src.db.Bytes(), make([]byte, cacheBlock)
+	for at := int64(0); at < image; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		copied, err := copyRange(out, in, at, min(step, n-at))
+		copied, err := copyRange(d.file, d.src.file, at, min(cacheBlock, image-at))
 		if err == nil && copied == 0 {
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {
 			return fmt.Errorf("copy at %d: %w", at, err)
 		}
-		startWriteback(out, at, copied)
-		at += copied
+		if err := compareFile(d.file, back[:copied], at, d.src.data[at:]); err != nil {
+			return err
+		}
+		if at += copied; at%(8*copyBlock) == 0 || at == image {
+			startWriteback(d.file, 0, at)
+		}
+	}
+	return nil
+}
+
+// compareFile reads a block of the output back and compares the block with the beginning of want.
+func compareFile(f io.ReaderAt, back []byte, at int64, want []byte) error {
+	if n, err := f.ReadAt(back, at); n < len(back) {
+		return fmt.Errorf("read back at %d: %w", at+int64(n), err)
+	}
+	if !bytes.Equal(back, want[:len(back)]) {
+		return fmt.Errorf("%w: bytes at %d are not those that were written", ErrVerify, at)
 	}
 	return nil
 }
@@ -41,120 +59,96 @@ func copyThrough(out, in *os.File, at, n int64) (int64, error) {
 	return io.Copy(io.NewOffsetWriter(out, at), struct{ io.Reader }{io.NewSectionReader(in, at, n)})
 }
 
-// Foresee begins the digest of the output in the background, as if the changes and leases were all.
-// Write completes that digest if the output gets the same meta pages, and otherwise computes
-// another. A digest is half of the work after the plan, on one core.
-func (d *Draft) Foresee(ctx context.Context, changes iter.Seq2[Change, error], leases []Lease) {
-	var m *bolt.Meta
-	planned := &Draft{src: d.src, changes: changes}
-	err := d.src.Guard(func() (err error) {
-		if planned.x, err = d.src.index(ctx); err == nil {
-			planned.grants, err = grantEntries(leases)
+// Foresee begins to check src, to write the new pages and to hash the output in the background.
+// Write uses the pages if same returns true: the changes and leases are still these.
+func (d *Draft) Foresee(changes iter.Seq2[Change, error], leases []Lease, same func() bool) {
+	d.stopLayout()
+	planned := &Draft{src: d.src, file: d.file, changes: changes}
+	d.same = same
+	d.sound.start()
+	d.foreseen = newPass(func(ctx context.Context) (l layout, err error) {
+		err = d.src.Guard(func() (err error) {
+			if planned.x, err = d.src.index(ctx); err == nil {
+				planned.grants, err = grantEntries(leases)
+			}
+			if err == nil {
+				l, err = planned.layOut(ctx)
+			}
+			return err
+		})
+		if err == nil { // Write finds the same error
+			d.hashOld(l.meta)
 		}
-		if err == nil {
-			m, err = planned.layOut(ctx, nowhere{}, newAppender(planned.x, nil))
-		}
-		return err
+		return l, err
 	})
-	if err == nil && m != nil { // Write finds the same error
-		d.hashOld(m)
-	}
+	d.foreseen.start()
 }
 
-// nowhere is a writer that keeps nothing.
-type nowhere struct{}
-
-func (nowhere) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
-
-// hashOld begins the hash of the meta pages of m, nil for those of src, and the old pages.
+// hashOld begins the hash of the meta pages of m, nil for those of src, and the old pages, unless
+// the output is as src, whose digest is known.
 func (d *Draft) hashOld(m *bolt.Meta) {
-	if d.hashed != nil {
-		d.hashed.stop()
-	}
 	var metas []byte
 	if m != nil {
 		metas = m.Pages()
+	} else if d.src.compression == "" && d.src.HasDigest() {
+		return
 	}
-	d.foreseen = m
+	image := d.src.db.Bytes()
+	d.src.rehashed.Store(int64(len(metas)))
 	d.hashed = newPass(func(ctx context.Context) (hash.Hash, error) {
 		h := sha256.New()
 		_, _ = h.Write(metas)
-		return h, d.src.hashMapped(ctx, h, int64(len(metas)), d.src.db.Bytes(), nil)
+		return h, d.src.hashMapped(ctx, h, int64(len(metas)), image, &d.src.rehashed)
 	})
 	d.hashed.start()
 }
 
-// proveImage waits for the copy of the image of src, overwrites the metas with those of m unless m
-// is nil, reads every block back and compares the blocks. proveImage appends the digest of the copy
-// and of the new pages after the copy.
-func (d *Draft) proveImage(ctx context.Context, m *bolt.Meta) (sum Digest, err error) {
-	image := d.src.db.Bytes()
-	same := m == nil && d.src.compression == "" && d.src.HasDigest() // as src
-	if !same && (d.hashed == nil || m == nil || d.foreseen == nil || *d.foreseen != *m) {
-		d.hashOld(m)
-	}
-	_, err = d.copied.wait(ctx)
-	if err != nil && ctx.Err() == nil { // the copy was stopped, or the disk was full while the changes were planned
-		err = copyPages(ctx, d.file, d.src.file, image)
+// finishImage waits for the copy of the image of src, overwrites the metas with those of m unless m
+// is nil, and begins the digest of the copy and of the new pages after the copy.
+func (d *Draft) finishImage(ctx context.Context, m *bolt.Meta) (*pass[Digest], error) {
+	_, err := d.copied.wait(ctx)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrVerify) { // stopped, or the disk was full during the plan
+		err = d.copyImage(ctx)
 	}
 	if err != nil {
 		if _, bad := d.src.Digest(ctx); bad != nil { // Digest reads the same bytes, and can name the faulty file
 			err = bad
 		}
-		return sum, err
+		return nil, err
 	}
-	if same {
-		if sum, err = d.src.Digest(ctx); err == nil {
-			err = d.compareCopy(ctx, nil)
-		}
-		if err == nil {
-			_, err = d.file.WriteAt(sum.Image[:], image)
-		}
-		return sum, err
-	}
-	size, metas := image, []byte(nil)
+	size := d.src.db.Bytes()
 	if m != nil {
-		size, metas = m.Bytes(), m.Pages()
-		if _, err := d.file.WriteAt(metas, 0); err != nil {
-			return sum, err
+		size = m.Bytes()
+		if _, err = d.file.WriteAt(m.Pages(), 0); err == nil {
+			err = compareFile(d.file, make([]byte, 2*m.PageSize), 0, m.Pages())
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	if err := d.compareCopy(ctx, metas); err != nil {
-		return sum, err
+	if d.hashed == nil { // as src
+		sum, err := d.src.Digest(ctx)
+		return knownDigest(sum), cmp.Or(err, d.file.Truncate(size+sha256.Size))
 	}
-	h, err := d.hashed.wait(ctx)
-	if err != nil {
-		return sum, err
-	}
-	if err := hashRange(ctx, h, d.file, image, size); err != nil {
-		return sum, err
-	}
-	return appendDigest(d.file, h, size)
+	return beginDigest(d.file, d.hashed, d.src.db.Bytes(), size)
 }
 
-// compareCopy reads the copy of the image back and compares it with src, and its beginning with the
-// new metas.
-func (d *Draft) compareCopy(ctx context.Context, metas []byte) error {
-	image := d.src.db.Bytes()
-	buffers := sync.Pool{New: func() any { return new([copyBlock]byte) }}
-	return d.src.Parallel(ctx, int((image+copyBlock-1)/copyBlock), func(i int) error {
-		at, back := int64(i)*copyBlock, buffers.Get().(*[copyBlock]byte)
-		defer buffers.Put(back)
-		return compareBlock(d, back[:min(copyBlock, image-at)], at, metas)
+// beginDigest begins the digest of an image in f with the given size, of which hashed has the bytes
+// before from. Until check writes the digest, the file ends with zeros, and so can be opened.
+func beginDigest(f *os.File, hashed *pass[hash.Hash], from, size int64) (*pass[Digest], error) {
+	sum := newPass(func(ctx context.Context) (Digest, error) {
+		h, err := hashed.wait(ctx)
+		if err == nil {
+			err = hashRange(ctx, h, f, from, size)
+		}
+		if err != nil {
+			return Digest{}, err
+		}
+		sum := Digest{Image: [sha256.Size]byte(h.Sum(nil)), Present: true}
+		_, _ = h.Write(sum.Image[:])
+		h.Sum(sum.File[:0])
+		return sum, nil
 	})
-}
-
-// compareBlock reads a block of the copy d back and compares the block with src, or with the new
-// metas at the beginning of the copy.
-func compareBlock(d *Draft, back []byte, at int64, metas []byte) error {
-	if n, err := d.file.ReadAt(back, at); n < len(back) {
-		return fmt.Errorf("read back at %d: %w", at+int64(n), err)
-	}
-	metas = metas[min(int(at), len(metas)):] // metas in this block and later
-	same := min(len(back), len(metas))
-	if !bytes.Equal(back[:same], metas[:same]) || !bytes.Equal(back[same:], d.src.data[at:][same:len(back)]) {
-		return fmt.Errorf("%w: bytes at %d are not those that were written", ErrVerify, at)
-	}
-	d.src.copied.Add(int64(len(back)))
-	return nil
+	sum.start()
+	return sum, f.Truncate(size + sha256.Size)
 }

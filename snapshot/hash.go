@@ -10,7 +10,6 @@ import (
 	"hash/crc32"
 	"io"
 	"math/big"
-	"os"
 	"sync/atomic"
 
 	"github.com/etcdshift/etcdshift/internal/stream"
@@ -59,7 +58,7 @@ func (s *Snapshot) sum(ctx context.Context, image int64) (d Digest, err error) {
 }
 
 // hashMapped adds the bytes [at, end) of the mapped file to h, without a copy; other readers then
-// find the pages mapped. at is the beginning of a page. done, unless nil, counts the bytes. If the
+// find the pages mapped. at is the beginning of a page. done counts the bytes. If the
 // kernel cannot map the pages, plain reads return the bytes or the error of the disk.
 func (s *Snapshot) hashMapped(ctx context.Context, h hash.Hash, at, end int64, done *atomic.Int64) error {
 	for ; at < end; at += copyBlock {
@@ -70,16 +69,11 @@ func (s *Snapshot) hashMapped(ctx context.Context, h hash.Hash, at, end int64, d
 		if populate(block) != nil {
 			return hashRange(ctx, h, s.file, at, end)
 		}
-		err := s.guard(func() error {
-			_, _ = h.Write(block)
-			return nil
-		})
+		err := s.guard(func() error { _, err := h.Write(block); return err })
 		if err != nil {
 			return cmp.Or(hashRange(ctx, sha256.New(), s.file, at, at+int64(len(block))), err)
 		}
-		if done != nil {
-			done.Add(int64(len(block)))
-		}
+		done.Add(int64(len(block)))
 	}
 	return nil
 }
@@ -103,18 +97,6 @@ func hashRange(ctx context.Context, h hash.Hash, f io.ReaderAt, from, to int64) 
 		from += int64(n)
 	}
 	return nil
-}
-
-// appendDigest appends the digest of the image of the given size, already hashed in h.
-func appendDigest(f *os.File, h hash.Hash, image int64) (Digest, error) {
-	d := Digest{Present: true}
-	h.Sum(d.Image[:0])
-	if _, err := f.WriteAt(d.Image[:], image); err != nil {
-		return Digest{}, err
-	}
-	_, _ = h.Write(d.Image[:])
-	h.Sum(d.File[:0])
-	return d, nil
 }
 
 // ContentHash identifies the live keys and their stored values, regardless of order, revisions,

@@ -36,7 +36,8 @@ type work struct {
 	indexed atomic.Int64 // leaves, in passes that find the latest record of each key
 	scanned atomic.Int64 // leaves, in passes that read records
 	hashed  atomic.Int64 // bytes of the image
-	copied  atomic.Int64 // bytes of the image, found equal in an output
+
+	rehashed atomic.Int64 // bytes of the image, in the digest of an output
 }
 
 // Path returns the name by which the file was opened.
@@ -237,6 +238,16 @@ func newPass[T any](fn func(ctx context.Context) (T, error)) *pass[T] {
 		}()
 	})
 	return p
+}
+
+// task is a pass with no result but an error, within the guard of s. Without s there is no work.
+func task(s *Snapshot, work func(ctx context.Context) error) *pass[struct{}] {
+	return newPass(func(ctx context.Context) (none struct{}, err error) {
+		if s != nil {
+			err = s.Guard(func() error { return work(ctx) })
+		}
+		return none, err
+	})
 }
 
 // stop cancels the work and waits for the end of its goroutine.

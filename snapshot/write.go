@@ -91,9 +91,11 @@ type Draft struct {
 	path   string   // the future name of the output
 	src    *Snapshot
 	copied *pass[struct{}] // of the pages of src
+	sound  *pass[struct{}] // the check of src
 
-	hashed   *pass[hash.Hash] // of the meta pages of foreseen and the old pages; nil before the pass
-	foreseen *bolt.Meta
+	foreseen *pass[layout]    // of the changes of Foresee
+	same     func() bool      // reports whether the changes of Foresee are those of Write
+	hashed   *pass[hash.Hash] // of the meta pages and the old pages; nil before the pass
 
 	cfg     WriteConfig
 	changes iter.Seq2[Change, error]
@@ -105,35 +107,42 @@ type Draft struct {
 // Begin begins a changed copy of src in out, to be published as path. src may be nil for an output
 // of [WriteConfig.Build]. The caller ends with Write or Discard.
 func Begin(path string, out Output, src *Snapshot) *Draft {
-	d := &Draft{target: out, file: out.File(), path: path, src: src}
-	d.copied = newPass(func(ctx context.Context) (none struct{}, err error) {
-		if src != nil {
-			err = copyPages(ctx, d.file, src.file, src.db.Bytes())
-		}
-		return none, err
-	})
+	d := &Draft{target: out, file: out.File(), path: path, src: src, same: func() bool { return false }}
+	d.copied = task(src, d.copyImage)
+	d.sound = task(src, func(ctx context.Context) error { return src.Sound(ctx) })
+	d.foreseen = newPass(func(context.Context) (none layout, err error) { return none, nil })
 	return d
 }
 
-// Copy begins to copy the old pages in the background, while changes are planned. An output of new
-// pages only does not need the copy, and Stop ends it.
+// Copy begins to copy and compare the old pages in the background, while changes are planned. An
+// output of new pages only does not need the copy, and Stop ends it.
 func (d *Draft) Copy() { d.copied.start() }
 
-// Stop ends Copy. Write copies the pages itself if needed.
-func (d *Draft) Stop() { d.copied.stop() }
+// Stop ends Copy and Foresee. Write does their work itself if needed.
+func (d *Draft) Stop() {
+	d.copied.stop()
+	d.stopLayout()
+}
 
-// Progress returns the compared part of the copy of the old pages, from 0 to 1: most of the work of
-// Write, unless all pages are new. Progress may be called at any time.
+// stopLayout ends Foresee.
+func (d *Draft) stopLayout() {
+	d.foreseen.stop()
+	if d.hashed != nil {
+		d.hashed.stop()
+	}
+	d.hashed = nil
+}
+
+// Progress returns the part of the old pages in the digest of the output, from 0 to 1: most of the
+// work of Write, unless all pages are new. Progress may be called at any time.
 func (d *Draft) Progress() float64 {
-	return min(1, float64(d.src.copied.Load())/float64(d.src.db.Bytes()))
+	return min(1, float64(d.src.rehashed.Load())/float64(d.src.db.Bytes()))
 }
 
 // Discard removes the written file. After Write, Discard does nothing.
 func (d *Draft) Discard() error {
 	d.Stop()
-	if d.hashed != nil {
-		d.hashed.stop()
-	}
+	d.sound.stop()
 	return d.target.Discard()
 }
 
@@ -184,7 +193,7 @@ func (d *Draft) make(ctx context.Context) (res WriteResult, err error) {
 		d.Copy()
 	}
 	if d.cfg.Build == nil {
-		if err := d.src.Sound(ctx); err != nil {
+		if _, err := d.sound.wait(ctx); err != nil {
 			return res, err
 		}
 		if d.x, err = d.src.index(ctx); err != nil {
@@ -208,22 +217,28 @@ func (d *Draft) make(ctx context.Context) (res WriteResult, err error) {
 	return res, err
 }
 
-// open opens the written file like any snapshot. The file begins with the pages of old, unless old
-// is nil.
-func (d *Draft) open(ctx context.Context, old *Snapshot) (err error) {
+// open opens the written file, with digest sum, like any snapshot. The file begins with the pages
+// of old, unless old is nil.
+func (d *Draft) open(ctx context.Context, old *Snapshot, sum *pass[Digest]) (err error) {
 	d.out, err = openFile(ctx, input{path: d.path, given: d.file}, Config{SkipDigest: true}, old)
 	if err == nil && d.out.raw {
 		err = errors.New("its size is not that of a snapshot")
 	}
+	if err == nil {
+		d.out.digest = sum
+	}
 	return err
 }
 
-// check completes res and calls the caller's check.
+// check writes the digest, completes res and calls the caller's check.
 func (d *Draft) check(ctx context.Context, res *WriteResult) (err error) {
-	if d.out.info, err = d.file.Stat(); err != nil {
-		return err
-	}
 	sum, err := d.out.Digest(ctx)
+	if err == nil {
+		_, err = d.file.WriteAt(sum.Image[:], d.out.db.Bytes())
+	}
+	if err == nil {
+		d.out.info, err = d.file.Stat()
+	}
 	res.Path, res.Bytes, res.SHA256 = d.path, d.out.Size(), fmt.Sprintf("%x", sum.File)
 	if err == nil && d.cfg.Check != nil {
 		err = d.out.guard(func() error { return d.cfg.Check(ctx, d.out) })

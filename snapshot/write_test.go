@@ -205,7 +205,7 @@ func (o opened) Publish() error { return nil }
 func (o opened) Discard() error { return nil }
 
 // TestDraftIsWrite checks that a stopped draft, a draft with a failed copy, and a draft with a
-// right or wrong forecast write the output of Write.
+// right or wrong forecast write the output of Write, and that a wrong layout is found.
 func TestDraftIsWrite(t *testing.T) {
 	ctx := context.Background()
 	s := open(t, copyOf(t, fixture(t)))
@@ -213,13 +213,17 @@ func TestDraftIsWrite(t *testing.T) {
 	want := filepath.Join(t.TempDir(), "want")
 	must(Write(ctx, want, s, changes, WriteConfig{}))(t)
 	foresee := func(c ...Change) func(d *Draft) {
-		return func(d *Draft) { d.Foresee(ctx, seq(c...), nil) }
+		return func(d *Draft) { d.Foresee(seq(c...), nil, func() bool { return false }) }
 	}
 	for name, spoil := range map[string]func(d *Draft){
 		"foreseen": func(d *Draft) {
-			d.Foresee(ctx, changes, nil)
-			pass := d.hashed
-			t.Cleanup(func() { require.Same(t, pass, d.hashed) })
+			d.Foresee(changes, nil, func() bool { return true })
+			must(d.foreseen.wait(ctx))(t)
+		},
+		"foreseen twice": func(d *Draft) {
+			foresee(put("/new", strings.Repeat("y", 1<<20)))(d)
+			must(d.foreseen.wait(ctx))(t)
+			d.Foresee(changes, nil, func() bool { return true })
 		},
 		"foreseen with another value": foresee(put("/new", "y")), // of the same pages
 		"foreseen with more pages":    foresee(put("/new", strings.Repeat("y", 1<<20))),
@@ -242,6 +246,11 @@ func TestDraftIsWrite(t *testing.T) {
 		requireSameFile(t, want, path)
 	}
 	path := filepath.Join(t.TempDir(), "none")
+	d := begin(t, path, s)
+	d.Foresee(seq(put("/new", "y")), nil, func() bool { return true })
+	_, err := d.Write(ctx, changes, WriteConfig{})
+	require.ErrorIs(t, err, ErrVerify)
+	nothingIn(t, filepath.Dir(path))
 	require.NoError(t, begin(t, path, s).Discard())
 	nothingIn(t, filepath.Dir(path))
 }

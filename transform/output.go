@@ -57,12 +57,15 @@ func (v *View) Make(o Output) {
 	}
 }
 
-// Foresee begins the digest of the output of the changes staged so far, in the background. A plan
-// calls Foresee before a long pass that rarely stages another change; after another change the
-// digest is computed again.
-func Foresee(ctx context.Context, v *View) {
-	if v.draft != nil && v.built == nil && v.compact == nil && v.scrubs == nil && v.plan.planned > 0 {
-		v.draft.Foresee(ctx, v.plan.changes(), v.grants)
+// Foresee begins to write the changes staged so far in the background, and to hash the output. A
+// plan calls Foresee before a long pass that rarely stages another change; after another change the
+// work is done again.
+func Foresee(v *View) {
+	if v.draft != nil && v.built == nil && v.compact == nil && v.scrubs == nil {
+		edits, leases := v.plan.edits, len(v.grants)
+		v.draft.Foresee(v.plan.changes(), v.grants, func() bool {
+			return v.plan.edits == edits && len(v.grants) == leases
+		})
 	}
 }
 

@@ -33,6 +33,7 @@ type plan struct {
 	mu sync.RWMutex // of changes, for readers on other goroutines
 	spool
 	chunks  []chunk
+	edits   int    // number of changes of the plan
 	planned int    // without dropped writes
 	updates int    // of stored records, including dropped writes
 	step    uint16 // the current step; 0 for a run without steps
@@ -90,6 +91,7 @@ func (p *plan) get(key []byte) (*staged, error) {
 func (p *plan) put(key, value []byte, st staged) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.edits++
 	old, number, err := p.find(key)
 	if err != nil {
 		return err
@@ -149,6 +151,7 @@ func (c *chunk) mayCreate(prefix []byte) bool {
 func (p *plan) attach(key []byte, lease int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.edits++
 	st, err := p.get(key)
 	if st != nil {
 		st.lease = lease
@@ -174,6 +177,7 @@ func (st *staged) before(step uint16) bool {
 func (p *plan) drop(key []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.edits++
 	st, err := p.get(key)
 	if st != nil {
 		if st.step == p.step && !st.stagedBefore {
@@ -236,22 +240,39 @@ func (st *staged) split(both []byte) (key, value []byte) {
 	return key, value
 }
 
-// changes yields the plan for [snapshot.Write], in order, any number of times. A change is valid
-// until the next one.
+// changes yields the plan for [snapshot.Write], in order, any number of times, also on another
+// goroutine while changes are staged. A change is valid until the next one.
 func (p *plan) changes() iter.Seq2[snapshot.Change, error] {
 	return func(yield func(snapshot.Change, error) bool) {
 		r := spoolReader{spool: &p.spool}
-		for st := range p.all() {
-			both, err := r.next(st.at, int(st.keySize+st.size))
-			c := snapshot.Change{Delete: st.delete, Lease: st.lease, Prior: st.prior}
-			if err == nil {
-				c.Key, c.Value = st.split(both)
-			}
-			if !yield(c, err) || err != nil {
+		for next := 0; ; {
+			var c snapshot.Change
+			var err error
+			if c, next, err = p.change(&r, next); next == 0 || !yield(c, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// change reads the first planned write whose ordinal is at least n, and returns the ordinal after
+// it; 0 for none.
+func (p *plan) change(r *spoolReader, n int) (c snapshot.Change, next int, err error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for ; n/chunkSize < len(p.chunks) && n%chunkSize < len(p.chunks[n/chunkSize].staged); n++ {
+		st := &p.chunks[n/chunkSize].staged[n%chunkSize]
+		if st.dropped {
+			continue
+		}
+		both, err := r.next(st.at, int(st.keySize+st.size))
+		if err == nil {
+			c.Key, c.Value = st.split(both)
+		}
+		c.Delete, c.Lease, c.Prior = st.delete, st.lease, st.prior
+		return c, n + 1, err
+	}
+	return c, 0, nil
 }
 
 // byKey yields the plan as changes does, sorted by keys. byKey keeps copies of the keys.

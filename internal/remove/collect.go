@@ -47,7 +47,7 @@ func (r *run) collect() error {
 	if len(r.gone) == 0 {
 		return nil
 	}
-	transform.Foresee(r.ctx, r.view)
+	transform.Foresee(r.view)
 	c := r.newCollector()
 	if err := c.read(); err != nil {
 		return err

@@ -95,7 +95,7 @@ func (s *storage) plan(ctx context.Context, last bool) error {
 		}
 	}
 	if last {
-		transform.Foresee(ctx, s.View)
+		transform.Foresee(s.View)
 	}
 	return s.sweep(ctx)
 }
