@@ -119,7 +119,10 @@ func (d *Draft) compare(ctx context.Context, appended int) error {
 	})
 	branches.start()
 	defer branches.stop()
-	err := d.compareRecords(ctx, db) // on this goroutine, where the caller sees a panic of its changes
+	var err error
+	if appended > 0 { // on this goroutine, where the caller sees a panic of its changes
+		err = d.compareRecords(ctx, db)
+	}
 	_, bad := branches.wait(ctx)
 	if bad != nil && !errors.Is(bad, ErrChanged) {
 		bad = d.blame(ctx, bad)

@@ -124,7 +124,6 @@ func (d *Draft) Stop() {
 	d.stopLayout()
 }
 
-// stopLayout ends Foresee.
 func (d *Draft) stopLayout() {
 	d.foreseen.stop()
 	if d.hashed != nil {
