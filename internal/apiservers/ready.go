@@ -198,7 +198,8 @@ func (w *waiting) ready(ctx context.Context) error {
 		return nil
 	}
 	var failing []string
-	for line := range strings.Lines(string(body)) {
+	text := string(body) + "\n" + strings.ReplaceAll(err.Error(), `\n`, "\n") // clients quote the body in the error
+	for line := range strings.Lines(text) {
 		if check, bad := strings.CutPrefix(strings.TrimSpace(line), "[-]"); bad {
 			failing = append(failing, check)
 		}
