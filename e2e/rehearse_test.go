@@ -245,3 +245,17 @@ func (c *cluster) forgetOldGizmos(t testing.TB) (path string) {
 	c.dropOldGizmos(t)
 	return c.store.save(t)
 }
+
+// TestRehearsalCauses checks that a rehearsal names the finding of doctor about an object that the
+// API server cannot decode.
+func TestRehearsalCauses(t *testing.T) {
+	files, err := filepath.Glob("../testdata/reports/p4-only-*.db.gz")
+	require.NoError(t, err)
+	require.Len(t, files, 6)
+	for _, file := range files {
+		r := rehearse(t, 1, "--kube-apiserver", tool(t, "kube-apiserver"), file)
+		i := slices.IndexFunc(r.Findings, func(f found) bool { return f.Code == "rehearse-records" })
+		require.GreaterOrEqual(t, i, 0, "%s: %v", file, named(r.Findings))
+		require.Contains(t, r.Findings[i].Message, "dead-version: 1 finding of doctor, the first: 1 object of ")
+	}
+}
