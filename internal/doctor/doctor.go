@@ -78,7 +78,7 @@ func checks() []check {
 		on(nil, codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, finding.Undecodable, codeBadMetadata,
 			codeUnknownKind, codeKeyMismatch, codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone),
 		on(checkReleases, codeVersionDead, codeVersionOld),
-		on(checkUnserved, codeUnservedAPI, codeUnservedName),
+		on(checkUnserved, codeUnservedAPI, codeUnservedName, codeHelmRelease),
 		on(checkNamespacesThere, codeNamespaceGone),
 		on(nil, finding.Encrypted, codeEncryptionKeys),
 		on(checkEncryption, codeMixedEncryption),

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,6 +51,15 @@ func applied(apiVersion string) string {
 		`\",\"kind\":\"Ingress\"}\n"}}`
 }
 
+// helmRelease returns the Secret of a Helm release with an Ingress.
+func helmRelease(status, apiVersion string) record {
+	manifest := base64.StdEncoding.EncodeToString([]byte(`{"manifest":"---\n# Source: web\napiVersion: ` + apiVersion +
+		`\nkind: Ingress\nmetadata:\n  name: web\n"}`))
+	return object("secrets/team/sh.helm.release.v1.web.v3", "v1", "Secret",
+		`,"labels":{"name":"web","owner":"helm","status":"`+status+`"}},"data":{"release":"`+
+			base64.StdEncoding.EncodeToString([]byte(manifest))+`"}`)
+}
+
 // releaseDefects returns objects that some releases of Kubernetes cannot decode.
 func releaseDefects() []defect {
 	k3sServer := object("minions/n1", "v1", "Node", `,"labels":{"node-role.kubernetes.io/control-plane":"true"}},`+
@@ -91,6 +101,12 @@ func releaseDefects() []defect {
 			"the annotation kubectl.kubernetes.io/last-applied-configuration names extensions/v1beta1, which " +
 				"no release since Kubernetes 1.29 serves; networking.k8s.io/v1 replaces it",
 			only(object("ingress/team/i", "networking.k8s.io/v1", "Ingress", applied("networking.k8s.io/v1")))},
+		{codeHelmRelease, only(helmRelease("deployed", "extensions/v1beta1")), "secrets/team/sh.helm.release.v1.web.v3",
+			"Helm release web names versions that are not served: extensions/v1beta1 Ingress",
+			only(helmRelease("superseded", "extensions/v1beta1"))},
+		{codeHelmRelease, only(object("configmaps/team/sh.helm.release.v1.web.v3", "v1", "ConfigMap",
+			`},"data":{"release":"?"}`)), "configmaps/team/sh.helm.release.v1.web.v3", "cannot be read: not base64",
+			only(helmRelease("deployed", "networking.k8s.io/v1"))},
 		{codeUnknownKind, only(object("clustercidrs/a", "networking.k8s.io/v1alpha1", "ClusterCIDR", "")),
 			"clustercidrs/a", "", nil},
 	}

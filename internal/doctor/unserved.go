@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,12 +18,15 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 // Codes about names of built-in kinds in objects.
 var (
 	codeUnservedAPI  = finding.Lookup("unserved-api")
 	codeUnservedName = finding.Lookup("unserved-name")
+	codeHelmRelease  = finding.Lookup("helm-release")
 )
 
 // unserved reports whether the API server to restore with cannot serve a built-in kind. Without the
@@ -145,7 +149,7 @@ func appliedVersion(e *inspect.Entry, g *encoding.Glance, meta *encoding.Meta) s
 // checkUnserved reports names of unserved kinds in the specs of objects.
 func checkUnserved(d *doctor) error {
 	for _, s := range d.layouts.Storages() {
-		for _, check := range []func(*doctor, machines.Storage) error{checkTargets, checkRules, checkRoles} {
+		for _, check := range []func(*doctor, machines.Storage) error{checkTargets, checkRules, checkRoles, checkHelm} {
 			if err := check(d, d.storage(s.Prefix)); err != nil {
 				return err
 			}
@@ -269,6 +273,51 @@ func checkRoles(d *doctor, s machines.Storage) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkHelm reports Helm releases whose manifests name unserved versions.
+func checkHelm(d *doctor, s machines.Storage) error {
+	for _, at := range slices.SortedFunc(maps.Keys(d.namespaces), func(a, b space) int {
+		return strings.Compare(a.name, b.name)
+	}) {
+		for _, resource := range []string{"secrets", "configmaps"} {
+			if at.prefix != s.Prefix {
+				continue
+			}
+			releases := d.reader.Live(d.ctx, append(s.Dir(resource, at.name), objects.HelmPrefix...))
+			if err := stream.Each(releases, d.addHelm); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addHelm reports the unserved versions in the manifest of a Helm release.
+func (d *doctor) addHelm(e *inspect.Entry) error {
+	if e.Undecryptable != nil || e.Check() != nil {
+		return nil // reported
+	}
+	v, _ := e.ParseValue() // did not fail before
+	release, err := objects.ReadHelm(v)
+	if err != nil {
+		d.raise(e.Key, codeHelmRelease, "the versions that this Helm release names cannot be read: %v", err)
+	}
+	if release == nil {
+		return nil
+	}
+	var names []string
+	for doc := range objects.HelmDocuments(release.Manifest) {
+		if d.unserved(gvr.FromAPIVersionAndKind(doc.APIVersion, doc.Kind)) {
+			names = append(names, doc.APIVersion+" "+doc.Kind)
+		}
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) > 0 {
+		d.raise(e.Key, codeHelmRelease, "Helm release %s names versions that are not served: %s", release.Name,
+			finding.List(names))
 	}
 	return nil
 }

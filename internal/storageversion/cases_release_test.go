@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -140,11 +141,11 @@ func TestReleaseHelm(t *testing.T) {
 
 func manifestOf(t testing.TB, value string) string {
 	t.Helper()
-	secret, err := native.As[corev1.Secret](encoding.Parse([]byte(value)))
+	v, err := encoding.Parse([]byte(value))
 	require.NoError(t, err)
-	release, err := unpackHelm(string(secret.Data["release"]))
+	release, err := objects.ReadHelm(v)
 	require.NoError(t, err)
-	return release.manifest
+	return release.Manifest
 }
 
 // TestReleaseOwners checks owner references to versions that a release of Kubernetes does not serve.

@@ -6,53 +6,40 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
-)
-
-const (
-	helmPrefix = "sh.helm.release.v1." // names of releases, in Secrets and ConfigMaps (helm pkg/storage)
-	// maxHelm is the length limit of an unpacked release: a stored release has at most 1.5 MiB, and
-	// text of manifests compresses tenfold.
-	maxHelm = 16 << 20 // bytes
 )
 
 // mapHelm replaces versions that are not served in the manifest of a Helm release, like the plugin
 // mapkubeapis, or warns of them. Helm compares the next upgrade with that manifest, and fails for
 // kinds unknown to the server. Superseded releases do not matter.
 func (s *storage) mapHelm(ctx context.Context, e *transform.Entry, key keys.Key, gone *versionsGone) error {
-	if !strings.HasPrefix(key.Name, helmPrefix) || e.Undecryptable != nil || gone.empty() {
+	if !strings.HasPrefix(key.Name, objects.HelmPrefix) || e.Undecryptable != nil || gone.empty() {
 		return nil
 	}
-	unreadable := func(err error) error {
+	var release *objects.HelmRelease
+	v, err := e.ParseValue()
+	if err == nil {
+		release, err = objects.ReadHelm(v)
+	}
+	if err != nil {
 		s.Raise(string(e.Key), codeHelmRelease.Because("the versions that this Helm release names cannot be read: %v",
 			err))
+	}
+	if release == nil {
 		return nil
 	}
-	labels, packed, err := helmRelease(e, key.Resource.Resource)
-	if err != nil {
-		return unreadable(err)
-	}
-	if status := labels["status"]; packed == "" || status == "superseded" || status == "uninstalled" {
-		return nil
-	}
-	release, err := unpackHelm(packed)
-	if err != nil {
-		return unreadable(err)
-	}
-	manifest, changes := gone.mapManifest(release.manifest, s.opts.RemoveUnserved)
+	manifest, changes := gone.mapManifest(release.Manifest, s.opts.RemoveUnserved)
 	var left, changed []string
 	for _, c := range changes {
 		if s.opts.Helm && (c.to != "" || c.removed) {
@@ -63,34 +50,22 @@ func (s *storage) mapHelm(ctx context.Context, e *transform.Entry, key keys.Key,
 	}
 	if len(left) > 0 {
 		s.Raise(string(e.Key), codeHelmRelease.Because("Helm release %s names versions that are not served: %s; "+
-			"change them with --helm, or run \"helm mapkubeapis\" before its next upgrade", labels["name"],
+			"change them with --helm, or run \"helm mapkubeapis\" before its next upgrade", release.Name,
 			finding.List(left)))
 	}
 	if len(changed) == 0 {
 		return nil
 	}
-	value, err := release.in(e, manifest)
+	value, err := withManifest(e, release, manifest)
 	if err != nil {
-		s.Raise(string(e.Key), codeHelmRelease.Because("Helm release %s cannot be changed: %v", labels["name"], err))
+		s.Raise(string(e.Key), codeHelmRelease.Because("Helm release %s cannot be changed: %v", release.Name, err))
 		return nil
 	}
 	staged, err := s.Derive(ctx, e.Key, e.Key, value)
 	if staged {
-		s.section.HelmReleases = append(s.section.HelmReleases, HelmRelease{string(e.Key), labels["name"], changed})
+		s.section.HelmReleases = append(s.section.HelmReleases, HelmRelease{string(e.Key), release.Name, changed})
 	}
 	return err
-}
-
-func helmRelease(e *transform.Entry, resource string) (labels map[string]string, release string, err error) {
-	switch resource {
-	case "secrets":
-		secret, err := native.As[corev1.Secret](e.ParseValue())
-		return secret.Labels, string(secret.Data["release"]), err
-	case "configmaps":
-		config, err := native.As[corev1.ConfigMap](e.ParseValue())
-		return config.Labels, config.Data["release"], err
-	}
-	return nil, "", nil
 }
 
 // versionChange is a version in a manifest that is not served.
@@ -108,95 +83,39 @@ func (c versionChange) String() string {
 }
 
 // mapManifest returns a manifest with served versions, and the changes sorted by their old version.
-// With remove, it lacks objects of built-in kinds without a served version. Only the lines
-// apiVersion and kind at the left margin of a document are read: a YAML parser would take gigabytes
-// for a hostile release.
+// With remove, it lacks objects of built-in kinds without a served version.
 func (g *versionsGone) mapManifest(manifest string, remove bool) (string, []versionChange) {
 	var out strings.Builder
 	changes := map[string]versionChange{}
-	begin, at, copied := 0, 0, 0 // of the document, of its apiVersion, and of the text behind out
-	apiVersion, kind := "", ""
-	finish := func(end int) {
-		to, isGone := g.moved(apiVersion, kind)
-		c := versionChange{apiVersion + " " + kind, to,
-			remove && to == "" && g.builtin(gvr.FromAPIVersionAndKind(apiVersion, kind))}
+	copied := 0 // the text before it is in out
+	for doc := range objects.HelmDocuments(manifest) {
+		to, isGone := g.moved(doc.APIVersion, doc.Kind)
+		c := versionChange{doc.APIVersion + " " + doc.Kind, to,
+			remove && to == "" && g.builtin(gvr.FromAPIVersionAndKind(doc.APIVersion, doc.Kind))}
 		if isGone {
 			changes[c.from] = c
 		}
 		switch {
 		case isGone && c.removed:
-			out.WriteString(manifest[copied:begin])
-			copied = end
+			out.WriteString(manifest[copied:doc.Begin])
+			copied = doc.End
 		case isGone && to != "":
-			out.WriteString(manifest[copied:at] + to)
-			copied = at + len(apiVersion)
+			out.WriteString(manifest[copied:doc.At] + to)
+			copied = doc.At + len(doc.APIVersion)
 		}
-		begin, apiVersion, kind = end, "", ""
 	}
-	end := 0
-	for line := range strings.Lines(manifest) {
-		if strings.HasPrefix(line, "---") {
-			finish(end)
-		}
-		if value, ok := strings.CutPrefix(line, "apiVersion:"); ok {
-			apiVersion = scalar(value)
-			at = end + len(line) - len(value) + strings.Index(value, apiVersion)
-		}
-		if value, ok := strings.CutPrefix(line, "kind:"); ok {
-			kind = scalar(value)
-		}
-		end += len(line)
-	}
-	finish(end)
 	out.WriteString(manifest[copied:])
 	return out.String(), slices.SortedFunc(maps.Values(changes),
 		func(a, b versionChange) int { return strings.Compare(a.from, b.from) })
 }
 
-func scalar(text string) string {
-	text, _, _ = strings.Cut(text, " #")
-	return strings.Trim(strings.TrimSpace(text), `"'`)
-}
-
-// helmText is an unpacked release.
-type helmText struct {
-	text     []byte // JSON
-	zipped   bool
-	manifest string
-}
-
-// unpackHelm unpacks a release: base64 of gzip of JSON.
-func unpackHelm(release string) (r helmText, err error) {
-	if r.text, err = base64.StdEncoding.DecodeString(release); err != nil {
-		return r, errors.New("not base64")
-	}
-	if r.zipped = bytes.HasPrefix(r.text, []byte("\x1f\x8b")); r.zipped { // early Helm 3 does not compress
-		unzip, err := gzip.NewReader(bytes.NewReader(r.text))
-		if err != nil {
-			return r, fmt.Errorf("gzip: %w", err)
-		}
-		if r.text, err = io.ReadAll(io.LimitReader(unzip, maxHelm+1)); err != nil {
-			return r, fmt.Errorf("gzip: %w", err)
-		}
-		if len(r.text) > maxHelm {
-			return r, fmt.Errorf("longer than %d bytes", maxHelm)
-		}
-	}
-	manifest, err := encoding.Get(r.text, "manifest")
-	if err != nil {
-		return r, errors.New("not JSON")
-	}
-	r.manifest, _ = manifest.(string)
-	return r, nil
-}
-
-// in returns the stored value e with another manifest in its release.
-func (r *helmText) in(e *transform.Entry, manifest string) ([]byte, error) {
-	text, err := encoding.Set(r.text, manifest, "manifest")
+// withManifest returns the stored value e with another manifest in its release.
+func withManifest(e *transform.Entry, r *objects.HelmRelease, manifest string) ([]byte, error) {
+	text, err := encoding.Set(r.Text, manifest, "manifest")
 	if err != nil {
 		return nil, err
 	}
-	if r.zipped {
+	if r.Zipped {
 		var out bytes.Buffer
 		zip, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // like Helm
 		_, err := zip.Write(text)

@@ -12,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -75,7 +76,7 @@ func (s *storage) sweep(ctx context.Context) error {
 
 // mayRaise reports whether mapHelm or reportMigrator may raise a finding for an object.
 func mayRaise(key keys.Key) bool {
-	return strings.HasPrefix(key.Name, helmPrefix) || key.Resource.String() == migrations
+	return strings.HasPrefix(key.Name, objects.HelmPrefix) || key.Resource.String() == migrations
 }
 
 // check reports faults of a value without a definition in the storage, and returns whether the
