@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -218,5 +219,56 @@ func TestRefusedServices(t *testing.T) {
 		require.ErrorContains(t, err, row[2], row[1])
 		require.EqualError(t, offline, "exit status 3", "%s: %s", row[1], said)
 		require.Contains(t, string(said), row[2], row[1])
+	}
+}
+
+// TestRefused checks that a server refuses objects refused by "etcdshift patch", for the same fields.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	file := base(t)
+	live := startCluster(t, restoreAsIs(t, file), baseFlags()...)
+	resources := live.resources(t)
+	for _, row := range [][3]string{
+		{"deployments.apps", "shop/web", `{"spec":{"replicas":-1}}`},
+		{"deployments.apps", "shop/web", `{"spec":{"template":{"metadata":{"labels":null}}}}`},
+		{"statefulsets.apps", "shop/db", `{"spec":{"minReadySeconds":-1}}`},
+		{"pods", "shop/bare", `{"spec":{"activeDeadlineSeconds":-1}}`},
+		{"jobs.batch", "shop/once", `{"spec":{"activeDeadlineSeconds":-1}}`},
+		{"cronjobs.batch", "shop/nightly", `{"spec":{"schedule":"never"}}`},
+		{"horizontalpodautoscalers.autoscaling", "shop/web", `{"spec":{"maxReplicas":0}}`},
+		{"poddisruptionbudgets.policy", "shop/web", `{"spec":{"minAvailable":-2}}`},
+		{"ingresses.networking.k8s.io", "shop/web", `{"spec":{"rules":[{"host":"A B"}]}}`},
+		{"networkpolicies.networking.k8s.io", "shop/deny", `{"spec":{"podSelector":{"matchLabels":{"x":"y z"}}}}`},
+		{"endpointslices.discovery.k8s.io", "billing/manual-1", `{"ports":[{"name":"A_B","port":1}]}`},
+		{"configmaps", "shop/app-config", `{"data":{"a b":"x"}}`},
+		{"secrets", "shop/db-credentials", `{"data":{"a b":"eA=="}}`},
+		{"resourcequotas", "shop/q", `{"spec":{"hard":{"pods":"1.5"}}}`},
+		{"persistentvolumes", "pv-csi-1", `{"spec":{"accessModes":[]}}`},
+		{"nodes", "node-1", `{"spec":{"taints":[{"key":"a b","effect":"NoSchedule"}]}}`},
+		{"roles.rbac.authorization.k8s.io", "shop/reader",
+			`{"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":[]}]}`},
+		{"flowschemas.flowcontrol.apiserver.k8s.io", "shop-flow", `{"spec":{"matchingPrecedence":20000}}`},
+		{"leases.coordination.k8s.io", "shop/my-operator", `{"spec":{"leaseDurationSeconds":0}}`},
+	} {
+		namespace, name, in := strings.Cut(row[1], "/")
+		if !in {
+			namespace, name = "", row[1]
+		}
+		require.Contains(t, resources, row[0])
+		_, err := live.client(resources[row[0]].GroupVersionResource, namespace).Patch(context.Background(), name,
+			types.MergePatchType, []byte(row[2]), metav1.PatchOptions{})
+		var status *apierrors.StatusError
+		require.ErrorAs(t, err, &status, row)
+		require.True(t, apierrors.IsInvalid(err), "%s: %v", row, err)
+		args := []string{"patch", "--dry-run", file, "none.db", row[0], name, "--type", "merge", "-p", row[2]}
+		if in {
+			args = append(args, "-n", namespace)
+		}
+		said, err := exec.Command(etcdshift(t), args...).CombinedOutput()
+		require.EqualError(t, err, "exit status 3", "%s: %s", row, said)
+		require.Contains(t, string(said), "invalid-object", row)
+		for _, cause := range status.ErrStatus.Details.Causes {
+			require.Contains(t, string(said), cause.Field+" (", "%s: %s", row, said)
+		}
 	}
 }

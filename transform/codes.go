@@ -13,6 +13,7 @@ var (
 	CodeFinalizers        = finding.Lookup("finalizers-not-run")
 	CodeUnknownFields     = finding.Lookup("unknown-fields")
 	CodeInvalidObject     = finding.Lookup("invalid-object")
+	CodeAddress           = finding.Lookup("address-in-use")
 	CodeNameTaken         = finding.Lookup("name-taken")
 	CodeWouldBePlaintext  = finding.Lookup("would-be-plaintext")
 )

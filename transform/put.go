@@ -37,7 +37,10 @@ func (v *View) PutObject(ctx context.Context, o *inspect.Object, content map[str
 	if value == nil {
 		return false, nil
 	}
-	return v.Derive(ctx, o.Key, o.Key, value)
+	if staged, err = v.Derive(ctx, o.Key, o.Key, value); staged && o.Type.Name() == "services" {
+		v.gained.add(o, AsUpdated(o, content))
+	}
+	return staged, err
 }
 
 // CopyObject is PutObject at another key, for an object with another name, in place of any record

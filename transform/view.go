@@ -42,6 +42,7 @@ type View struct {
 	noUse   bool                    // the output is not for a cluster
 	checks  []func(context.Context, *inspect.Reader) error
 	budget  bounded.Budget
+	gained  gained
 }
 
 // Budget limits the cost of schemas and rules of CustomResourceDefinitions for all objects of the

@@ -35,7 +35,8 @@ versions and owners that are gone, webhooks ("failed calling webhook") and APISe
 cluster. Each finding has a level, a stable code for "etcdshift explain", a key and a remedy. A shard of kcp gets the
 findings that "kcp list" has for this one file. Facts that are not in the file are not guessed. With --for
 new-machines it finds the objects that depend on the machines of the cluster: Nodes, volumes, Pods, tokens,
-addresses. An archive of "kcp extract" is not restored and gets no findings about a restore.
+addresses. With --validate it finds built-in objects whose next update an API server will refuse. An archive of "kcp
+extract" is not restored and gets no findings about a restore.
 
 Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usage, 5 could not check, 130
 interrupted.`,
@@ -54,6 +55,7 @@ func doctorFlags() []cli.Flag {
 			finding.Names(doctor.Codes()...)),
 		oneOf(&cli.StringFlag{Name: "for", Usage: "also find problems in another `PLACE`: new-machines"},
 			"new-machines"),
+		&cli.BoolFlag{Name: "validate", Usage: "validate built-in objects like an API server of Kubernetes 1.37"},
 		&cli.StringFlag{Name: "quota", Usage: "check for an etcd with the quota `BYTES` (--quota-backend-bytes), " +
 			"such as 8Gi"},
 		&cli.StringFlag{Name: "kubernetes",
@@ -84,6 +86,7 @@ func runDoctor(c *cli.Context, args []string) error {
 
 func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
 	o.Ignore, o.NewMachines = c.StringSlice("ignore"), c.String("for") == "new-machines"
+	o.Validate = c.Bool("validate")
 	if c.IsSet("quota") {
 		quantity, err := resource.ParseQuantity(c.String("quota"))
 		if o.Quota = quantity.Value(); err != nil || o.Quota <= 0 {

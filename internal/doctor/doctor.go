@@ -34,6 +34,7 @@ type Options struct {
 	Archive    bool // the file is an archive, not meant for a restore
 
 	NewMachines bool // the restore uses other machines
+	Validate    bool // validate built-in objects like an API server
 }
 
 // doctor is one run, with the data of its checks.
@@ -226,7 +227,7 @@ func readRecords(d *doctor) error {
 	writers := newWriters(d)
 	see := func(ctx context.Context, e *inspect.Entry) seen {
 		l := lookAt(e)
-		return seen{l, writers.check(ctx, e), ties(finder, e, &l)}
+		return seen{l, append(writers.check(ctx, e), d.checkBuiltin(e)...), ties(finder, e, &l)}
 	}
 	err = each(d, nil, see, func(e *inspect.Entry, s *seen, ruled bool) error {
 		d.types.Count(e)

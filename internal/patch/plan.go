@@ -27,14 +27,12 @@ type patch struct {
 	choice *objects.Choice
 	body   *body
 
-	gained   map[string][]string // new addresses by key of the Service
-	prefixes []string            // storage prefixes of these Services
-	freed    *objects.Freed
+	freed *objects.Freed
 }
 
 // Plan stages the patched objects.
 func (p *patch) Plan(ctx context.Context, v *transform.View) error {
-	p.freed, p.gained = objects.NewFreed(v), map[string][]string{}
+	p.freed = objects.NewFreed(v)
 	chosen, changed := 0, 0
 	types, err := v.Types(ctx)
 	if err != nil {
@@ -68,7 +66,7 @@ func (p *patch) Plan(ctx context.Context, v *transform.View) error {
 	if chosen > 0 && changed == 0 {
 		v.Raise("", codeNothing.Because("objects that have the patched fields with these values already: %d", chosen))
 	}
-	if err := p.checkAddresses(ctx, v); err != nil {
+	if err := transform.CheckAddresses(ctx, v); err != nil {
 		return err
 	}
 	return p.freed.Report(ctx)
@@ -177,17 +175,9 @@ func definition(ctx context.Context, o *inspect.Object, v1 map[string]any) (map[
 	return content, nil
 }
 
-// moveAddresses deletes the IPAddress objects of cluster IPs that a patched Service released, and
-// records its new addresses. An API server creates the IPAddress of a new cluster IP at startup.
+// moveAddresses deletes the IPAddress objects of cluster IPs that a patched Service released. An API
+// server creates the IPAddress of a new cluster IP at startup.
 func (p *patch) moveAddresses(ctx context.Context, v *transform.View, o *inspect.Object, after map[string]any) error {
-	had := machines.Allocated(o.Content)
-	gained := slices.DeleteFunc(machines.Allocated(after), func(what string) bool { return slices.Contains(had, what) })
-	if len(gained) > 0 {
-		p.gained[string(o.Key)] = gained
-		if !slices.Contains(p.prefixes, o.Parsed.Prefix) {
-			p.prefixes = append(p.prefixes, o.Parsed.Prefix)
-		}
-	}
 	if is := at(after, []string{"spec", "type"}); is != "ExternalName" &&
 		is != at(o.Content, []string{"spec", "type"}) &&
 		at(after, []string{"spec", "clusterIP"}) == nil {
@@ -228,25 +218,4 @@ func lacksNodePorts(content map[string]any) bool {
 	needs := s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer &&
 		ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true)
 	return needs && slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == 0 })
-}
-
-// checkAddresses reports patched Services whose new cluster IP or node port belongs to another
-// Service.
-func (p *patch) checkAddresses(ctx context.Context, v *transform.View) error {
-	for _, prefix := range p.prefixes {
-		clashes, err := machines.Storage{Source: v, Prefix: prefix}.Clashes(ctx)
-		if err != nil {
-			return err
-		}
-		for _, clash := range clashes {
-			for _, key := range clash.Keys {
-				if !slices.Contains(p.gained[key], clash.What) {
-					continue
-				}
-				others := slices.DeleteFunc(slices.Clone(clash.Keys), func(other string) bool { return other == key })
-				v.Raise(key, codeAddress.Because("%s is that of %s too", clash.What, strings.Join(others, ", ")))
-			}
-		}
-	}
-	return nil
 }

@@ -29,7 +29,7 @@ built-in kind.
 A patch is YAML or JSON. It is applied to the object at its stored version, as "etcdshift get -o yaml" prints it. A
 server adds defaults when it reads the object. metadata.generation grows as after an update by a server. A patched
 CustomResourceDefinition must still be valid for a server.`,
-	Codes: append([]*finding.Code{codeFailed, codeIdentity, codeStrategic, codeAddress, codeNoAddress, codeNothing,
+	Codes: append([]*finding.Code{codeFailed, codeIdentity, codeStrategic, transform.CodeAddress, codeNoAddress, codeNothing,
 		transform.CodeUnknownFields, transform.CodeInvalidObject,
 		transform.CodeWouldBePlaintext}, slices.Concat(objects.FreedCodes(), objects.ChoiceCodes())...),
 	Settles: map[string]string{
@@ -72,7 +72,6 @@ var (
 	codeFailed    = finding.Lookup("patch-failed")
 	codeIdentity  = finding.Lookup("patch-identity")
 	codeStrategic = finding.Lookup("strategic-custom-resource")
-	codeAddress   = finding.Lookup("address-in-use")
 	codeNoAddress = finding.Lookup("cluster-ip-missing")
 	codeNothing   = finding.Lookup("nothing-patched")
 )

@@ -57,6 +57,9 @@ func (a *apply) Plan(ctx context.Context, v *transform.View) error {
 	if err := run.apply(then); err != nil {
 		return err
 	}
+	if err := transform.CheckAddresses(ctx, v); err != nil {
+		return err
+	}
 	for _, f := range e.Unused(Mutating) {
 		a.unused(v, f)
 	}

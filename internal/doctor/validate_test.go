@@ -1,0 +1,24 @@
+package doctor
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestValidate: only --validate reports built-in objects that can be read but not updated.
+func TestValidate(t *testing.T) {
+	s := written(t, base(t), object("namespaces/team", "v1", "Namespace", ""),
+		object("configmaps/team/sound", "v1", "ConfigMap", `},"data":{"a":"hunter2-data"}`),
+		object("configmaps/team/odd", "v1", "ConfigMap", `},"data":{"a b":"hunter2-data"}`),
+		object("leases/team/a", "coordination.k8s.io/v1", "Lease", `},"spec":{"leaseDurationSeconds":-5}`))
+	require.Empty(t, examined(t, s, Options{}).Of(CodeUpdateRefused))
+	found := examined(t, s, Options{Validate: true}).Of(CodeUpdateRefused)
+	require.Len(t, found, 2)
+	require.Equal(t, "/registry/configmaps/team/odd", found[0].Key)
+	require.Contains(t, found[0].Reason, "every update is refused for data[a b] (")
+	require.Contains(t, found[1].Reason, "every update is refused for spec.leaseDurationSeconds (must be greater than")
+	for _, f := range found {
+		require.NotContains(t, f.Reason, "hunter2")
+	}
+}

@@ -1,0 +1,52 @@
+package transform
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/machines"
+)
+
+// gained records the new cluster IPs and node ports of Services.
+type gained struct {
+	by       map[string][]string // addresses by key of the Service
+	prefixes []string            // storage prefixes of these Services
+}
+
+func (g *gained) add(o *inspect.Object, after map[string]any) {
+	had := machines.Allocated(o.Content)
+	added := slices.DeleteFunc(machines.Allocated(after), func(what string) bool { return slices.Contains(had, what) })
+	if len(added) == 0 {
+		return
+	}
+	if g.by == nil {
+		g.by = map[string][]string{}
+	}
+	g.by[string(o.Key)] = added
+	if !slices.Contains(g.prefixes, o.Parsed.Prefix) {
+		g.prefixes = append(g.prefixes, o.Parsed.Prefix)
+	}
+}
+
+// CheckAddresses reports Services whose new cluster IP or node port, staged by [View.PutObject],
+// belongs to another Service (address-in-use).
+func CheckAddresses(ctx context.Context, v *View) error {
+	for _, prefix := range v.gained.prefixes {
+		clashes, err := machines.Storage{Source: v, Prefix: prefix}.Clashes(ctx)
+		if err != nil {
+			return err
+		}
+		for _, clash := range clashes {
+			for _, key := range clash.Keys {
+				if !slices.Contains(v.gained.by[key], clash.What) {
+					continue
+				}
+				others := slices.DeleteFunc(slices.Clone(clash.Keys), func(other string) bool { return other == key })
+				v.Raise(key, CodeAddress.Because("%s is that of %s too", clash.What, strings.Join(others, ", ")))
+			}
+		}
+	}
+	return nil
+}
