@@ -73,3 +73,32 @@ func TestStrict(t *testing.T) {
 			"MutatingAdmissionPolicy team-label: no stored object matches")
 	}
 }
+
+const clash = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: clash}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [services]}]
+  matchConditions: [{name: one, expression: "object.metadata.name == 'lb'"}]
+  mutations:
+    - patchType: JSONPatch
+      jsonPatch: {expression: '[JSONPatch{op: "replace", path: "/spec/healthCheckNodePort", value: 30443}]'}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: clash}
+spec: {policyName: clash}
+`
+
+// TestAddresses checks that a policy cannot give a Service the node port of another one.
+func TestAddresses(t *testing.T) {
+	report, err := applied(t, "../../testdata/reports/base.db.gz", filepath.Join(t.TempDir(), "out.db"), true, clash)
+	require.Error(t, err)
+	last := report.Problems[len(report.Problems)-1]
+	require.Equal(t, transform.CodeAddress, last.Code)
+	require.Contains(t, last.Reason, "node port 30443")
+}
