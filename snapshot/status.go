@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
@@ -157,6 +158,23 @@ func (s *Snapshot) Counts(ctx context.Context) (Status, error) {
 		st.Compression, st.ExpandedBytes = s.compression, int64(len(s.data))
 	}
 	return st, nil
+}
+
+// StartsOn reports whether a release of etcd is older than the versions in the file, and whether
+// its server starts on the file: from 3.6 on, an older one does not (etcd server/storage/schema).
+func (st *Status) StartsOn(release string) (older, starts bool) {
+	older = before(release, st.StorageVersion) || before(release, st.ClusterVersion)
+	return older, !older || before(release, "3.6")
+}
+
+// before compares the major and minor numbers of releases, like etcd.
+func before(a, b string) bool {
+	numbers := func(s string) (n [2]int) {
+		_, _ = fmt.Sscanf(strings.TrimPrefix(s, "v"), "%d.%d", &n[0], &n[1]) // 0 for no number
+		return n
+	}
+	x, y := numbers(a), numbers(b)
+	return slices.Compare(x[:], y[:]) < 0
 }
 
 // Cluster returns the part of Counts that needs no records: versions, raft, leases, alarms, users

@@ -84,6 +84,16 @@ func runDoctor(c *cli.Context, args []string) error {
 	return cmp.Or(err, e.verdict(c, args[0], explainCode+"; --ignore CODE leaves it out"))
 }
 
+// etcdRelease reads --etcd; "" if absent.
+func etcdRelease(c *cli.Context) (string, error) {
+	release := c.String("etcd")
+	var major, minor int
+	if n, _ := fmt.Sscanf(strings.TrimPrefix(release, "v"), "%d.%d", &major, &minor); release != "" && n != 2 {
+		return "", usagef(commandPath(c), "--etcd is %q; it takes a release, such as 3.5.21", release)
+	}
+	return release, nil
+}
+
 func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
 	o.Ignore, o.NewMachines = c.StringSlice("ignore"), c.String("for") == "new-machines"
 	o.Validate = c.Bool("validate")
@@ -94,11 +104,8 @@ func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
 				c.String("quota"))
 		}
 	}
-	if o.Etcd = c.String("etcd"); o.Etcd != "" {
-		var major, minor int
-		if n, _ := fmt.Sscanf(strings.TrimPrefix(o.Etcd, "v"), "%d.%d", &major, &minor); n != 2 {
-			return o, usagef(commandPath(c), "--etcd is %q; it takes a release, such as 3.5.21", o.Etcd)
-		}
+	if o.Etcd, err = etcdRelease(c); err != nil {
+		return o, err
 	}
 	o.Keys = c.IsSet(encryptionConfig)
 	if text := c.String("kubernetes"); text != "" {

@@ -60,6 +60,7 @@ folder "member", unless the message says so.`,
 				Usage: "raise the revision by `N`"},
 			&cli.BoolFlag{Name: "mark-compacted", Value: true,
 				Usage: "mark all revisions up to the raised one as compacted"},
+			&cli.StringFlag{Name: "etcd", Usage: "refuse a file on which etcd `VERSION`, such as 3.5.21, does not start"},
 			&cli.BoolFlag{Name: "skip-hash-check", Usage: "restore a file with a wrong digest; all else is still checked"},
 			&cli.BoolFlag{Name: "move-aside", Usage: "keep an existing folder \"member\" as \"member.old\""},
 			&cli.StringFlag{Name: "owner", Usage: "give the new files to `USER` or USER:GROUP (default: the owner of DIR)"},
@@ -95,6 +96,9 @@ func runRestore(c *cli.Context, args []string) error {
 	if err := restoreMembers(c, &o, cluster.Members); err != nil {
 		return err
 	}
+	if err := checkEtcd(c, &cluster); err != nil {
+		return err
+	}
 	phases := progress(c)
 	o.Phase = func(name string) { phases.Phase(args[0] + ": " + name) }
 	r, err := restore.Run(c.Context, s, o)
@@ -113,6 +117,24 @@ func runRestore(c *cli.Context, args []string) error {
 		return render.JSON(c.App.Writer, doc)
 	}
 	return printRestored(c, &doc)
+}
+
+// checkEtcd refuses a file on which the etcd of --etcd does not start.
+func checkEtcd(c *cli.Context, st *snapshot.Status) error {
+	release, err := etcdRelease(c)
+	if err != nil || release == "" {
+		return err
+	}
+	written := cmp.Or(st.StorageVersion, st.ClusterVersion)
+	switch older, starts := st.StartsOn(release); {
+	case !starts:
+		err = fmt.Errorf("%s: etcd %s does not start on it: an etcd %s wrote it", c.Args().First(), release, written)
+		return &failure{exitRefused, err, "start etcd " + written + " or a newer one on the data directory"}
+	case older:
+		warn(c, fmt.Sprintf("an etcd %s wrote the file; etcd %s starts, but supports no such downgrade", written,
+			release))
+	}
+	return nil
 }
 
 // restoreFailure gives refusals their exit status.

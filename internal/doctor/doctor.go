@@ -346,25 +346,18 @@ func checkVersions(d *doctor, st snapshot.Status) {
 	cluster, storage := cmp.Or(st.ClusterVersion, "-"), cmp.Or(st.StorageVersion, "-")
 	written := fmt.Sprintf("it was written by a cluster at version %s (storage version %s)", cluster, storage)
 	to := d.options.Etcd
-	switch older := before(to, st.StorageVersion) || before(to, st.ClusterVersion); {
-	case st.StorageVersion == "" && st.ClusterVersion == "":
-	case to == "":
+	if st.StorageVersion == "" && st.ClusterVersion == "" {
+		return
+	} else if to == "" {
 		d.raise(nil, codeEtcdVersion, "%s", written)
-	case older && before(to, "3.6"):
-		d.raise(nil, codeEtcdOlder, "%s; etcd %s does not read these versions, and starts", written, to)
-	case older:
+		return
+	}
+	switch older, starts := st.StartsOn(to); {
+	case !starts:
 		d.raise(nil, codeEtcdTooOld, "%s; etcd %s does not start on it", written, to)
+	case older:
+		d.raise(nil, codeEtcdOlder, "%s; etcd %s does not read these versions, and starts", written, to)
 	}
-}
-
-// before compares the major and minor numbers of releases, like etcd.
-func before(a, b string) bool {
-	release := func(s string) (numbers [2]int) {
-		_, _ = fmt.Sscanf(strings.TrimPrefix(s, "v"), "%d.%d", &numbers[0], &numbers[1]) // 0 for no number
-		return numbers
-	}
-	x, y := release(a), release(b)
-	return slices.Compare(x[:], y[:]) < 0
 }
 
 // checkQuota compares the size of the database file on a member with the quota.
