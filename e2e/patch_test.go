@@ -222,7 +222,8 @@ func TestRefusedServices(t *testing.T) {
 	}
 }
 
-// TestRefused checks that a server refuses objects refused by "etcdshift patch", for the same fields.
+// TestRefused checks that a server refuses objects refused by "etcdshift patch", for the same
+// fields.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	file := base(t)

@@ -62,9 +62,10 @@ func TestRefused(t *testing.T) {
 		object, change string // a merge patch
 		want           []string
 	}{
-		"nothing":          {deployment, `{}`, nil},
-		"a label":          {deployment, `{"metadata": {"labels": {"a": "b"}}}`, nil},
-		"an immutable one": {deployment, `{"spec": {"selector": {"matchLabels": {"app": "w"}}, "template": {"metadata": {"labels": {"app": "w"}}}}}`, nil},
+		"nothing": {deployment, `{}`, nil},
+		"a label": {deployment, `{"metadata": {"labels": {"a": "b"}}}`, nil},
+		"an immutable one": {deployment, `{"spec": {"selector": {"matchLabels": {"app": "w"}},
+			"template": {"metadata": {"labels": {"app": "w"}}}}}`, nil},
 		"labels that the selector lacks": {deployment, `{"spec": {"selector": {"matchLabels": {"app": "w"}}}}`,
 			[]string{"spec.template.metadata.labels (`selector` does not match template `labels`)"}},
 		"a number out of range": {deployment, `{"spec": {"replicas": -1}}`,

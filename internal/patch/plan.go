@@ -175,8 +175,8 @@ func definition(ctx context.Context, o *inspect.Object, v1 map[string]any) (map[
 	return content, nil
 }
 
-// moveAddresses deletes the IPAddress objects of cluster IPs that a patched Service released. An API
-// server creates the IPAddress of a new cluster IP at startup.
+// moveAddresses deletes the IPAddress objects of cluster IPs that a patched Service released. An
+// API server creates the IPAddress of a new cluster IP at startup.
 func (p *patch) moveAddresses(ctx context.Context, v *transform.View, o *inspect.Object, after map[string]any) error {
 	if is := at(after, []string{"spec", "type"}); is != "ExternalName" &&
 		is != at(o.Content, []string{"spec", "type"}) &&

@@ -29,8 +29,8 @@ built-in kind.
 A patch is YAML or JSON. It is applied to the object at its stored version, as "etcdshift get -o yaml" prints it. A
 server adds defaults when it reads the object. metadata.generation grows as after an update by a server. A patched
 CustomResourceDefinition must still be valid for a server.`,
-	Codes: append([]*finding.Code{codeFailed, codeIdentity, codeStrategic, transform.CodeAddress, codeNoAddress, codeNothing,
-		transform.CodeUnknownFields, transform.CodeInvalidObject,
+	Codes: append([]*finding.Code{codeFailed, codeIdentity, codeStrategic, codeNoAddress, codeNothing,
+		transform.CodeAddress, transform.CodeUnknownFields, transform.CodeInvalidObject,
 		transform.CodeWouldBePlaintext}, slices.Concat(objects.FreedCodes(), objects.ChoiceCodes())...),
 	Settles: map[string]string{
 		codeStrategic.Name:     "give --type merge",

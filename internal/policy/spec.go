@@ -36,8 +36,8 @@ that a second evaluation would change again are refused (not-idempotent).`,
 	},
 	Codes: []*finding.Code{
 		CodeFailed, CodeIgnored, CodeNotIdempotent, CodeInvalid, CodeNotEvaluated, CodeCost, codeUnmatched,
-		transform.CodeUnsupportedLayout, transform.CodeUnknownFields, transform.CodeInvalidObject, transform.CodeAddress,
-		transform.CodeWouldBePlaintext,
+		transform.CodeUnsupportedLayout, transform.CodeUnknownFields, transform.CodeInvalidObject,
+		transform.CodeAddress, transform.CodeWouldBePlaintext,
 		finding.Undecodable, finding.Encrypted,
 	},
 	Settles: map[string]string{
