@@ -88,8 +88,8 @@ const (
 		`"storedVersions":["v1"]}}`
 )
 
-// TestNativesBeside checks that a server finds every kind in the manifest of a Helm release, deletes
-// the APIService of a version that it does not serve, and serves an old definition.
+// TestNativesBeside checks that a server finds every kind in the manifest of a Helm release,
+// deletes the APIService of a version that it does not serve, and serves an old definition.
 func TestNativesBeside(t *testing.T) {
 	t.Parallel()
 	s := startStore(t, restoreAsIs(t, reported(t, "hpa1-stored-v1")))
@@ -104,8 +104,8 @@ func TestNativesBeside(t *testing.T) {
 	r := runMigration(t, "migrate storage-versions", in, "--kubernetes", "1.36", "--helm", "--remove-unserved")
 	c := startCluster(t, r.restore(t))
 
-	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-	secret, err := c.client(secrets, "default").Get(context.Background(), "sh.helm.release.v1.r.v1", metav1.GetOptions{})
+	secrets := c.client(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "default")
+	secret, err := secrets.Get(context.Background(), "sh.helm.release.v1.r.v1", metav1.GetOptions{})
 	require.NoError(t, err)
 	kinds := 0
 	for document := range strings.SplitSeq(unpackHelm(t, secret.Object), "---\n") {
@@ -115,7 +115,8 @@ func TestNativesBeside(t *testing.T) {
 		}
 		served, err := c.discovery.ServerResourcesForGroupVersion(apiVersion)
 		require.NoError(t, err)
-		require.True(t, slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind }))
+		named := func(r metav1.APIResource) bool { return r.Kind == kind }
+		require.True(t, slices.ContainsFunc(served.APIResources, named))
 		kinds++
 	}
 	require.Equal(t, 3, kinds)

@@ -94,8 +94,9 @@ func TestReleaseKeeps(t *testing.T) {
 // TestReleaseHelm checks manifests of Helm releases that name versions that a release of Kubernetes
 // does not serve.
 func TestReleaseHelm(t *testing.T) {
-	const manifest = "# all of it\n---\n# Source: a.yaml\napiVersion: policy/v1beta1 # <old>\nkind: PodDisruptionBudget\n" +
-		"---\napiVersion: v1\nkind: Service\n---\nkind: \"PodSecurityPolicy\"\napiVersion: 'policy/v1beta1'\n" +
+	const manifest = "# all of it\n---\n# Source: a.yaml\napiVersion: policy/v1beta1 # <old>\n" +
+		"kind: PodDisruptionBudget\n---" +
+		"\napiVersion: v1\nkind: Service\n---\nkind: \"PodSecurityPolicy\"\napiVersion: 'policy/v1beta1'\n" +
 		"---\napiVersion: \"extensions/v1beta1\"\r\nkind: Ingress\r\nspec:\n  apiVersion: extensions/v1beta1\n" +
 		"---\napiVersion: example.com/v1alpha1\nkind: Widget\n---\napiVersion: autoscaling/v2beta2\n" +
 		"kind: HorizontalPodAutoscaler\n"
@@ -114,8 +115,9 @@ func TestReleaseHelm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := c.migrate(Options{Release: 36})
 			require.Empty(t, r.changed())
-			require.Contains(t, r.reason(codeHelmRelease.Name), "autoscaling/v2beta2 HorizontalPodAutoscaler, example.com/"+
-				"v1alpha1 Widget, extensions/v1beta1 Ingress, policy/v1beta1 PodDisruptionBudget, policy/v1beta1 PodSecurityPolicy")
+			require.Contains(t, r.reason(codeHelmRelease.Name), "autoscaling/v2beta2 HorizontalPodAutoscaler, "+
+				"example.com/v1alpha1 Widget, extensions/v1beta1 Ingress, policy/v1beta1 PodDisruptionBudget, "+
+				"policy/v1beta1 PodSecurityPolicy")
 
 			r = c.migrate(Options{Release: 36, Helm: true})
 			require.Equal(t, []string{key}, r.changed())
@@ -126,10 +128,12 @@ func TestReleaseHelm(t *testing.T) {
 
 			r = c.migrate(Options{Release: 36, Helm: true, RemoveUnserved: true})
 			require.Empty(t, r.Problems)
-			require.Equal(t, strings.Replace(changed, "---\nkind: \"PodSecurityPolicy\"\napiVersion: 'policy/v1beta1'\n", "", 1),
+			const removed = "---\nkind: \"PodSecurityPolicy\"\napiVersion: 'policy/v1beta1'\n"
+			require.Equal(t, strings.Replace(changed, removed, "", 1),
 				manifestOf(t, r.out[key].value))
 			require.Equal(t, []HelmRelease{{key, "r", []string{
-				"autoscaling/v2beta2 HorizontalPodAutoscaler: autoscaling/v2", "example.com/v1alpha1 Widget: example.com/v1",
+				"autoscaling/v2beta2 HorizontalPodAutoscaler: autoscaling/v2",
+				"example.com/v1alpha1 Widget: example.com/v1",
 				"extensions/v1beta1 Ingress: networking.k8s.io/v1", "policy/v1beta1 PodDisruptionBudget: policy/v1",
 				"policy/v1beta1 PodSecurityPolicy: removed"}}}, r.HelmReleases)
 
@@ -148,7 +152,7 @@ func manifestOf(t testing.TB, value string) string {
 	return release.Manifest
 }
 
-// TestReleaseOwners checks owner references to versions that a release of Kubernetes does not serve.
+// TestReleaseOwners checks owner references to versions that a release does not serve.
 func TestReleaseOwners(t *testing.T) {
 	const key = "/registry/configmaps/ns/a"
 	value := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"ns","ownerReferences":[` +

@@ -25,8 +25,8 @@ const antique = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.
 	`"reason":"InitialNamesAccepted","message":"the initial names have been accepted"}],"acceptedNames":{` +
 	`"plural":"antiques","singular":"antique","kind":"Antique","listKind":"AntiqueList"},"storedVersions":["v1"]}}` + "\n"
 
-// TestServerDefinition checks that a server serves such a definition and stores it in its own form at
-// its start, so that the migration can keep it.
+// TestServerDefinition checks that a server serves such a definition and stores it in its own form
+// at its start, so that the migration can keep it.
 func TestServerDefinition(t *testing.T) {
 	t.Parallel()
 	const key = crdDir + "antiques.demo.example.com"
