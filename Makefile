@@ -8,7 +8,7 @@ DEMO    := demo
 # have the same bytes everywhere.
 VCS     := $(if $(wildcard .git),$(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false),false)
 
-.PHONY: build man demo check test race mutants torture servers e2e k9s fuzz bench bench-live microbench lint vuln reproducible dist licences dist-test clean
+.PHONY: build man demo check test race mutants torture servers releases e2e k9s fuzz bench bench-live microbench lint vuln reproducible dist licences dist-test clean
 
 # With an empty cache some 1,500 packages are compiled: the count shows the progress.
 build:
@@ -59,12 +59,20 @@ servers:
 	$(GO) build -C e2e/etcd -ldflags '-s -w' -o ../bin/etcd go.etcd.io/etcd/server/v3
 	$(GO) build -C e2e/etcd -ldflags '-s -w' -o ../bin/etcdutl go.etcd.io/etcd/etcdutl/v3
 
+# Kube-apiservers of other releases, into e2e/bin, and the objects of each release re-encoded for each other one. Each server takes eight
+# minutes of CPU time with a cold cache.
+RELEASES ?= 1.34.4 1.35.4 1.37.2
+releases: build servers
+	e2e/release.sh $(RELEASES)
+	$(GO) test -C e2e -count=1 -timeout 40m -v -run '^TestReleases$$' .
+
 # Tests the migration on a real kube-apiserver and a real garbage collector, and the page of a report in a real browser (chromium, or
 # the program in CHROMIUM): see e2e/e2e_test.go. With a cold cache it compiles Kubernetes (ten minutes of CPU time) and an S3 server
 # (two minutes), and takes six to ten minutes on two cores; later runs take two minutes, mostly waiting for servers.
 e2e: build servers
 	$(GO) vet -C e2e ./...
 	$(GO) build -C e2e/s3 -ldflags '-s -w' -o ../bin/ tool
+	e2e/release.sh 1.37.2
 	$(GO) test -C e2e -count=1 -timeout 40m ./...
 	$(GO) test -count=1 ./internal/apiservers ./internal/rehearse
 

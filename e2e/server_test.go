@@ -34,10 +34,16 @@ type cluster struct {
 // startCluster runs etcd and kube-apiserver, with additional flags, on a restored data directory.
 func startCluster(t testing.TB, dataDir string, more ...string) *cluster {
 	t.Helper()
+	return startServer(t, serverName(builtRelease), dataDir, more...)
+}
+
+// startServer is startCluster for a kube-apiserver by its name in bin.
+func startServer(t testing.TB, name, dataDir string, more ...string) *cluster {
+	t.Helper()
 	c := &cluster{store: startStore(t, dataDir)}
 	dir := t.TempDir()
 	flags := append(serverFlags(t, dir, c.store.url), more...)
-	c.process, _ = startReady(t, "kube-apiserver", func(port string) bool { return c.connect(t, dir, port) },
+	c.process, _ = startReady(t, name, func(port string) bool { return c.connect(t, dir, port) },
 		func(port string) []string { return append(flags, "--secure-port="+port) })
 	return c
 }

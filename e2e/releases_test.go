@@ -1,0 +1,303 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// builtRelease is the release of bin/kube-apiserver.
+const builtRelease = "1.36"
+
+// stubNamespace is the namespace of the stubs.
+const stubNamespace = "stubs"
+
+// everyFeature serves all kinds, and accepts Pods without a ServiceAccount.
+var everyFeature = []string{everyAPI, "--feature-gates=AllAlpha=true,AllBeta=true",
+	"--disable-admission-plugins=ServiceAccount"}
+
+// serverReleases returns the releases that have a kube-apiserver in bin.
+func serverReleases(t testing.TB) (releases []string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("bin", "kube-apiserver-*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths, "run make e2e in the folder above")
+	for _, path := range paths {
+		releases = append(releases, strings.TrimPrefix(filepath.Base(path), "kube-apiserver-"))
+	}
+	return append(releases, builtRelease)
+}
+
+// serverName returns the name of the kube-apiserver of a release in bin.
+func serverName(release string) string {
+	if release == builtRelease {
+		return "kube-apiserver"
+	}
+	return "kube-apiserver-" + release
+}
+
+// stub is an object of Kubernetes' own test of its storage (test/integration/etcd/data.go).
+type stub struct {
+	resource      schema.GroupVersionResource
+	object        string // JSON without kind
+	prerequisites []stub
+}
+
+// stubs returns the stubs of a release, from the module cache.
+func stubs(t testing.TB, release string) (out []stub) {
+	t.Helper()
+	version := "v1.36.3" // of go.mod
+	if release != builtRelease {
+		version = strings.TrimPrefix(runText(t, tool(t, serverName(release)), "--version"), "Kubernetes ")
+	}
+	var module struct{ Dir string }
+	query := "k8s.io/kubernetes@" + strings.TrimSpace(version)
+	require.NoError(t, json.Unmarshal([]byte(runText(t, "go", "mod", "download", "-json", query)), &module))
+	file, err := parser.ParseFile(token.NewFileSet(),
+		filepath.Join(module.Dir, "test", "integration", "etcd", "data.go"), nil, 0)
+	require.NoError(t, err)
+	ast.Inspect(file, func(n ast.Node) bool {
+		pair, isPair := n.(*ast.KeyValueExpr)
+		if !isPair {
+			return true
+		}
+		resource, isResource := callOf(pair.Key, "gvr")
+		fields, isFields := pair.Value.(*ast.CompositeLit)
+		if !isResource || !isFields {
+			return true
+		}
+		if s := stubOf(resource, fields); s.object != "" {
+			out = append(out, s)
+		}
+		return true
+	})
+	require.Greater(t, len(out), 60)
+	return out
+}
+
+// stubOf reads the fields of a StorageData or a Prerequisite.
+func stubOf(resource schema.GroupVersionResource, fields *ast.CompositeLit) stub {
+	s := stub{resource: resource}
+	for _, element := range fields.Elts {
+		field := element.(*ast.KeyValueExpr)
+		switch field.Key.(*ast.Ident).Name {
+		case "Stub":
+			s.object = textOf(field.Value)
+		case "GvrData":
+			s.resource, _ = callOf(field.Value, "gvr")
+		case "Prerequisites":
+			for _, one := range field.Value.(*ast.CompositeLit).Elts {
+				s.prerequisites = append(s.prerequisites, stubOf(resource, one.(*ast.CompositeLit)))
+			}
+		}
+	}
+	return s
+}
+
+// callOf returns the resource of a call like gvr("apps", "v1", "deployments").
+func callOf(n ast.Expr, name string) (r schema.GroupVersionResource, ok bool) {
+	call, isCall := n.(*ast.CallExpr)
+	if !isCall {
+		return r, false
+	}
+	if f, isName := call.Fun.(*ast.Ident); !isName || f.Name != name {
+		return r, false
+	}
+	return schema.GroupVersionResource{
+		Group: textOf(call.Args[0]), Version: textOf(call.Args[1]), Resource: textOf(call.Args[2]),
+	}, true
+}
+
+// textOf returns a text of literals and variables.
+func textOf(n ast.Expr) string {
+	switch n := n.(type) {
+	case *ast.BasicLit:
+		text, _ := strconv.Unquote(n.Value)
+		return text
+	case *ast.BinaryExpr:
+		return textOf(n.X) + textOf(n.Y)
+	case *ast.Ident:
+		return map[string]string{"image": "busybox:1", "namespace": stubNamespace}[n.Name]
+	}
+	return ""
+}
+
+func runText(t testing.TB, program string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(program, args...).Output()
+	require.NoError(t, err)
+	return string(out)
+}
+
+// TestReleases stores upstream's stub of each kind in the API server of each release, and
+// re-encodes the objects for each other release: its API server lists all kinds, and an update of
+// each object without changes writes nothing. The way back gives the first bytes.
+func TestReleases(t *testing.T) {
+	t.Parallel()
+	releases := serverReleases(t)
+	for _, from := range releases {
+		t.Run(from, func(t *testing.T) {
+			t.Parallel()
+			saved := stubbed(t, from)
+			for _, to := range releases {
+				t.Run("to "+to, func(t *testing.T) { requireReleased(t, saved, from, to) })
+			}
+		})
+	}
+}
+
+// stubbed returns a snapshot with the stubs of a release, stored by its API server.
+func stubbed(t testing.TB, release string) (path string) {
+	t.Helper()
+	c := startServer(t, serverName(release), filepath.Join(t.TempDir(), "etcd"), everyFeature...)
+	defer c.stop()
+	_, err := c.client(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "").Create(
+		context.Background(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": stubNamespace},
+		}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	type kind struct {
+		schema.GroupVersionKind
+		namespaced bool
+	}
+	kinds := map[schema.GroupVersionResource]kind{}
+	for gvk, r := range c.kinds(t) {
+		kinds[r.GroupVersionResource] = kind{gvk, r.namespaced}
+	}
+	created := 0
+	for _, s := range stubs(t, release) {
+		for _, one := range append(s.prerequisites, s) {
+			r, served := kinds[one.resource]
+			if !served { // of another release, or a kind of a CRD
+				continue
+			}
+			o := &unstructured.Unstructured{}
+			require.NoError(t, json.Unmarshal([]byte(one.object), &o.Object))
+			o.SetGroupVersionKind(r.GroupVersionKind)
+			namespace := ""
+			if r.namespaced {
+				namespace = stubNamespace
+			}
+			_, err := c.client(one.resource, namespace).Create(context.Background(), o, metav1.CreateOptions{})
+			require.NoError(t, err, "%s of %s", one.resource, release)
+			created++
+		}
+	}
+	require.Greater(t, created, 70)
+	c.store.waitQuiet(t)
+	return c.store.save(t)
+}
+
+// requireReleased re-encodes a snapshot of a release for another release.
+func requireReleased(t *testing.T, saved, from, to string) {
+	dry := convert(t, saved, to, "--dry-run")
+	var dead []string
+	for _, p := range dry.Problems {
+		switch p.Code {
+		case "dead-version": // an alpha version that this build cannot write
+			require.Contains(t, p.Reason, "alpha", p.Key)
+			dead = append(dead, p.Key)
+		case "not-in-release":
+		default:
+			require.Fail(t, p.Code, "%s: %s", p.Key, p.Reason)
+		}
+	}
+	there := convert(t, saved, to, "--remove-unserved", "--allow", "dead-version")
+	requireRestored(t, saved, convert(t, there.path, from, "--allow", "dead-version").path)
+
+	dir := restoreAsIs(t, there.path)
+	remove(t, dir, dead)
+	c := startServer(t, serverName(to), dir, everyFeature...)
+	before := c.store.waitQuiet(t)
+	require.Greater(t, c.updateAll(t), 300)
+	served := map[string]bool{}
+	for kind := range c.kinds(t) {
+		served[kind.GroupVersion().String()+" "+kind.Kind] = true
+	}
+	require.Empty(t, slices.DeleteFunc(differing(before, c.store.records(t)), func(change string) bool {
+		key := strings.TrimPrefix(change, "changed ")
+		// a server drops managedFields of versions that it does not serve
+		kind := storedKind.FindStringSubmatch(before[key].value)
+		names := apiVersion.FindAllString(before[key].value, -1)
+		return slices.ContainsFunc(names, func(name string) bool { return !served[name+" "+kind[1]] }) ||
+			strings.HasPrefix(key, "/registry/persistentvolumeclaims/") // get a default phase
+	}))
+}
+
+// apiVersion matches versions of groups of Kubernetes, storedKind the kind of an object stored as
+// protobuf.
+var (
+	apiVersion = regexp.MustCompile(`[a-z.]+\.k8s\.io/v[0-9a-z]+`)
+	storedKind = regexp.MustCompile(`^k8s\x00\n.\n.[^\x12]+\x12.([A-Za-z]+)\x12`)
+)
+
+// problem is a problem of a report.
+type problem struct{ Key, Code, Reason string }
+
+// converted is the report of a migration, with the path of the output.
+type converted struct {
+	Problems []problem
+	path     string
+}
+
+// convert runs "migrate storage-versions" for a release.
+func convert(t testing.TB, in, release string, flags ...string) (c converted) {
+	t.Helper()
+	c.path = filepath.Join(t.TempDir(), "after.db")
+	report := filepath.Join(t.TempDir(), "report.json")
+	args := append([]string{"migrate", "storage-versions", in, c.path, "--kubernetes", release, "--report", report},
+		flags...)
+	said, _ := exec.Command(etcdshift(t), args...).CombinedOutput()
+	text, err := os.ReadFile(report)
+	require.NoError(t, err, "%s", said)
+	require.NoError(t, json.Unmarshal(text, &c))
+	return c
+}
+
+// remove removes keys from the etcd of a data directory.
+func remove(t testing.TB, dir string, keys []string) {
+	t.Helper()
+	s := startStore(t, dir)
+	for _, key := range keys {
+		_, err := s.Delete(context.Background(), key)
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Close())
+	s.process.stop()
+}
+
+// requireRestored requires that each object in back has the bytes in saved.
+func requireRestored(t testing.TB, saved, back string) {
+	t.Helper()
+	values := func(path string) map[string]string {
+		s := startStore(t, restoreAsIs(t, path))
+		defer func() {
+			_ = s.Close()
+			s.process.stop()
+		}()
+		out := map[string]string{}
+		for key, r := range s.records(t) {
+			out[key] = r.value
+		}
+		return out
+	}
+	first := values(saved)
+	for key, value := range values(back) {
+		require.Equal(t, first[key], value, key)
+	}
+}
