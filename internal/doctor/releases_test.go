@@ -92,10 +92,10 @@ func releaseDefects() []defect {
 			only(roleFor("", `apps","extensions`), roleFor(`,"labels":{"kubernetes.io/bootstrapping":"rbac-defaults"}`,
 				"extensions"))},
 		{codeUnservedName, only(object("cronjobs/team/c", "batch/v1", "CronJob", `,"managedFields":[{"manager":"m",`+
-			`"apiVersion":"batch/v2alpha1"}]}`)), "cronjobs/team/c",
-			"1 object of cronjobs.batch: metadata.managedFields names batch/v2alpha1, which no release since " +
+			`"apiVersion":"batch/v1beta1"}]}`)), "cronjobs/team/c",
+			"1 object of cronjobs.batch: metadata.managedFields names batch/v1beta1, which no release since " +
 				"Kubernetes 1.29 serves; batch/v1 replaces it", only(object("cronjobs/team/c", "batch/v1", "CronJob",
-				`,"managedFields":[{"manager":"m","apiVersion":"batch/v1beta1"}]}`))},
+				`,"managedFields":[{"manager":"m","apiVersion":"batch/v1"}]}`))},
 		{codeUnservedName, only(object("ingress/team/i", "networking.k8s.io/v1", "Ingress",
 			applied("extensions/v1beta1"))), "ingress/team/i",
 			"the annotation kubectl.kubernetes.io/last-applied-configuration names extensions/v1beta1, which " +

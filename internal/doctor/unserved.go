@@ -76,8 +76,7 @@ func (d *doctor) nameSubject(resource, place, name string, gvk gvr.GroupVersionK
 	return fmt.Sprintf("%s: %s %s, %s", resource, place, name, by)
 }
 
-// addMentions counts an object whose metadata name unserved versions of its kind. Servers convert
-// managedFields of versions that they decode.
+// addMentions counts an object whose metadata name unserved versions of its kind.
 func (d *doctor) addMentions(p *place, e *inspect.Entry, l *look) {
 	const inApplied, inManaged = "the annotation " + corev1.LastAppliedConfigAnnotation + " names",
 		"metadata.managedFields names"
@@ -97,9 +96,7 @@ func (d *doctor) addMention(p *place, e *inspect.Entry, place string, apiVersion
 	if !known {
 		if t := d.types.Of(p.resource); t != nil {
 			gvk := gvr.FromAPIVersionAndKind(string(apiVersion), t.Kind)
-			harmless := strings.Contains(place, "managedFields") &&
-				d.served(func(minor int) bool { return native.DecodedBy(gvk, minor) })
-			if d.unserved(gvk) && !harmless {
+			if d.unserved(gvk) {
 				subject = d.nameSubject(p.name, place, string(apiVersion), gvk)
 			}
 		}
