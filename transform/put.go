@@ -212,6 +212,7 @@ func fits(ctx context.Context, o *inspect.Object, key keys.Key, before, after ma
 		}
 	case slices.Contains(changed, "apiVersion") || slices.Contains(changed, "kind"):
 		return errKind
+	case key.Identity != "" || key.Custom: // of kcp, by schemas of its own
 	default:
 		wrong, err := native.Refused(before, after)
 		switch {

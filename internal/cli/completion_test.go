@@ -35,7 +35,7 @@ func TestComplete(t *testing.T) {
 		"get -o js":                                "json jsonpath-as-json= jsonpath-file= jsonpath=",
 		"get -A a.db wid":                          "widgets.example.com",
 		"get a.db pods -nshop web-0":               "web-0",
-		"status a.db _":                            "",
+		"status a.db _":                            ":files",
 		"status a.db --encryption-config _":        ":files",
 		"diff a.db _":                              ":files",
 		"diff a.db b.db serv":                      "services",

@@ -66,7 +66,7 @@ func packedLines() []string {
 		"patch IN PATCHED.db OBJECT -n lab --dry-run --diff -p {\"metadata\":{\"annotations\":null}}",
 		"report IN PAGE.html", "report IN BEFORE.html --before BASE", "report IN -o json",
 		"policy check IN --from-snapshot", "policy check IN --from-snapshot -o json",
-		"restore IN --data-dir DATA.db", "restore IN --data-dir DATA.db --move-aside -o json",
+		"status IN", "status IN -o json", "status IN BASE", "restore IN --data-dir DATA.db", "restore IN --data-dir DATA.db --move-aside -o json",
 		"sanitize IN OUT.db", "sanitize --keep-names IN KEPT.db",
 		"delete IN DELETED.db OBJECT -n lab --dry-run --diff",
 		"rename-node IN RENAMED.db a=b --allow no-such-node --dry-run --diff",

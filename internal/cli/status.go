@@ -22,9 +22,10 @@ func statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "status",
 		Usage:     "print a summary of a snapshot and check its integrity",
-		ArgsUsage: "SNAPSHOT",
+		ArgsUsage: "SNAPSHOT...",
 		Description: `etcdshift status before.db
-etcdshift status -o json before.db`,
+etcdshift status -o json before.db
+etcdshift status n1.db n2.db n3.db`,
 		UsageText: `Reads a file of "etcdctl snapshot save" or a raw member/snap/db, also compressed with gzip, zstd
 or zip, checks its digest and structure and prints a summary. "sha256" is the value of sha256sum, "hash" of "etcdutl
 snapshot status", "hashkv" of "etcdctl endpoint hashkv". They differ between two saves of the same objects. "content",
@@ -34,7 +35,12 @@ Warnings come first, such as objects that break when their version is removed fr
 that are broken already. The table shows the versions of the stored bytes, regardless of the API and
 status.storedVersions.
 
-Exit status: 0 read, 1 unreadable or damaged, 2 usage, 130 interrupted.`,
+Of several snapshots, such as those of all members of a cluster, status prints which to restore: it compares the
+state at the first revision that two of them have, and every record after it, and prints the first revision at which
+they differ. The newest snapshot of a majority that agrees is the best one; without a majority, nothing in the files
+says which is right.
+
+Exit status: 0 read, 1 unreadable, damaged, or several that do not agree, 2 usage, 130 interrupted.`,
 		Flags: readFlags("decrypt values with", textOrJSON(), &cli.BoolFlag{Name: "content",
 			Usage: "print a hash of the live keys and values, too"}),
 		Action: taking(runStatus),
@@ -50,6 +56,9 @@ type status struct {
 
 func runStatus(c *cli.Context, args []string) error {
 	return readSnapshots(c, args, func(files []*opened) error {
+		if len(files) > 1 {
+			return statusSeveral(c, files)
+		}
 		st, err := readStatus(c, files[0])
 		if err != nil {
 			return err

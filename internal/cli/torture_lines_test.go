@@ -115,6 +115,7 @@ func tortureLaws() map[string]tortureLaw {
 		"migrate": change, "policy apply": change,
 		"rename-node": change, "prepare-restore": change, "sanitize": change,
 		"kcp extract": change, "kcp purge": change, "kcp import": change, "sign": {[]int{0}, []int{0}},
+		"status": show, "restore": {[]int{0, 1, 3}, []int{0}},
 	}
 }
 
@@ -140,6 +141,8 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"doctor IN" + turn("", " -o json", " -o sarif", " -o junit", " --for new-machines"),
 		turn("verify IN --key ../fix/backup.pub --signature ../fix/"+b.name+".minisig",
 			"sign IN --key ../fix/backup.key --signature OUT.minisig"),
+		"status IN" + turn("", " -o json", " OTHER", " OTHER -o json"),
+		"restore IN --data-dir OUT.data" + turn("", " -o json", " --bump-revision 0"),
 		"keys IN" + turn("", " -o jsonl", " --history", " -o json"),
 		"keys IN KEY --raw --show-secrets" + turn("", " --stored"),
 		"history IN KEY" + turn("", " -o json", " --all"),
@@ -180,7 +183,7 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 	}
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
-		if b.flags != "" && words[0] != "__complete" && words[0] != "sign" {
+		if b.flags != "" && !slices.Contains([]string{"__complete", "sign", "restore"}, words[0]) {
 			words = withFlags(words, strings.Fields(b.flags))
 		}
 		lines = append(lines, words)
