@@ -71,6 +71,9 @@ func (s *Search) search() error {
 		switch {
 		case o.Err != nil:
 			return s.names(subject)
+		case o.Partial && s.hide != nil: // nothing tells which bytes are secret
+			s.Redacted++
+			return s.names(subject)
 		case o.Partial:
 			return s.bytes(subject, o.Entry)
 		}
@@ -99,7 +102,7 @@ func (s *Search) search() error {
 	})
 }
 
-// names searches the names of an object with an unreadable value.
+// names searches the names of an object whose value is unreadable or hidden.
 func (s *Search) names(subject compare.Subject) error {
 	meta := map[string]any{"name": subject.Name}
 	if subject.Namespace != "" {

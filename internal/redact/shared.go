@@ -61,8 +61,9 @@ func (s *Shared) Object(key []byte, obj map[string]any) (changed bool) {
 }
 
 // Value reports whether to hide the raw bytes stored under key: objects that Object would change,
-// all values stored among credentials, bootstrap keys of k3s, and unreadable values with a secret.
-// Values encrypted at rest may be shown.
+// all values stored among credentials, bootstrap keys of k3s, protobuf that does not decode (its
+// fields have no names), and other unreadable values with a secret. Values encrypted at rest may be
+// shown.
 func (s *Shared) Value(key, raw []byte) bool {
 	if keys.IsBootstrap(key) || keys.HoldsCredentials(key) && encoding.Detect(raw) != encoding.FormatEncrypted {
 		return true
@@ -73,6 +74,8 @@ func (s *Shared) Value(key, raw []byte) bool {
 		return s.Object(key, content)
 	case errors.Is(err, encoding.ErrEncrypted):
 		return false
+	case encoding.Detect(raw) == encoding.FormatProtobuf:
+		return true
 	}
 	if v, err := encoding.Parse(raw); err == nil && v.GVK.Group == "" && v.GVK.Kind == "Secret" { // v does not decode
 		return true
