@@ -88,6 +88,7 @@ type KindCount struct {
 	Unchanged int    `json:"unchanged"` // already in the new form
 	Skipped   int    `json:"skipped"`   // unchanged, each with a problem
 	Conflicts int    `json:"conflicts"`
+	Deleted   int    `json:"deleted,omitempty"` // each with a problem
 }
 
 // Changes counts records by the kind of change.

@@ -118,14 +118,22 @@ func CheckServed(gvk schema.GroupVersionKind) error {
 	return unknown(gvk)
 }
 
-// unknown returns ErrUnknownKind with the kind, and with the last release that decodes its version.
+// unknown returns ErrUnknownKind with the kind, or the last release that decodes its version.
 func unknown(gvk schema.GroupVersionKind) error {
 	if _, last := Releases(gvk); last > 0 && last < LinkedRelease {
-		return fmt.Errorf("%s: %w: the last API server with this version is Kubernetes 1.%d", name(gvk), ErrUnknownKind,
-			last)
+		return fmt.Errorf("%s: %w", name(gvk), removedError(last))
 	}
 	return fmt.Errorf("%s: %w", name(gvk), ErrUnknownKind)
 }
+
+// removedError is an ErrUnknownKind with the last minor release that decodes the version.
+type removedError int
+
+func (last removedError) Error() string {
+	return fmt.Sprintf("Kubernetes 1.%d is the last that decodes this version", int(last))
+}
+
+func (removedError) Unwrap() error { return ErrUnknownKind }
 
 // name formats a kind: "v1 Secret".
 func name(gvk schema.GroupVersionKind) string {

@@ -99,6 +99,11 @@ func TestUnknownKind(t *testing.T) {
 	_, err := native.Decode(data)
 	require.ErrorIs(t, err, native.ErrUnknownKind)
 	require.EqualError(t, err, "example.com/v1 Widget: kind is not known to this build")
+	err = native.CheckServed(schema.GroupVersionKind{Group: "autoscaling", Version: "v2beta2",
+		Kind: "HorizontalPodAutoscaler"})
+	require.ErrorIs(t, err, native.ErrUnknownKind)
+	require.EqualError(t, err,
+		"autoscaling/v2beta2 HorizontalPodAutoscaler: Kubernetes 1.35 is the last that decodes this version")
 	got, err := native.Metadata(data)
 	require.NoError(t, err)
 	text, err := json.Marshal(got)

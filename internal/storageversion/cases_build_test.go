@@ -308,8 +308,10 @@ func (r result) addsUp() {
 		require.NotNil(r.t, c.StoredVersions.Before)
 		require.NotNil(r.t, c.StoredVersions.After)
 	}
+	deleted := 0
 	for _, k := range r.Kinds {
-		require.NotZero(r.t, k.Migrated+k.Unchanged+k.Skipped, "%+v", k)
+		deleted += k.Deleted
+		require.NotZero(r.t, k.Migrated+k.Unchanged+k.Skipped+k.Deleted, "%+v", k)
 	}
 	for _, p := range r.Problems {
 		require.NotEmpty(r.t, p.Code.Name, "%+v", p)
@@ -321,8 +323,9 @@ func (r result) addsUp() {
 			require.Contains(r.t, finding.Allowable(codes()), p.Code.Name)
 		}
 	}
-	require.Zero(r.t, r.Changes.Created+r.Changes.Deleted)
-	if r.out != nil {
+	require.Zero(r.t, r.Changes.Created)
+	require.Equal(r.t, deleted, r.Changes.Deleted)
+	if r.out != nil && deleted == 0 {
 		require.Len(r.t, r.changed(), r.Changes.Updated)
 	}
 }

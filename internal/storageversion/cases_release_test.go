@@ -66,9 +66,15 @@ func TestReleaseRefuses(t *testing.T) {
 			`"metadata":{"name":"a","namespace":"ns"}}`)
 	r := c.migrate(Options{Release: 34})
 	r.refusedFor("error dead-version "+claim, "warning not-in-release "+group)
-	require.Contains(t, r.reason(codeVersionDead.Name), "the last API server with this version is Kubernetes 1.30")
+	require.Contains(t, r.reason(codeVersionDead.Name), "Kubernetes 1.30 is the last that decodes this version")
 	require.Contains(t, r.reason(codeNotInRelease.Name), "Kubernetes 1.34 has no PodGroup.scheduling.k8s.io")
 	require.Empty(t, c.migrate(Options{Release: 34}, codeVersionDead.Name).changed())
+	r = c.migrate(Options{Release: 34, RemoveUnserved: true}, codeVersionDead.Name)
+	require.Contains(t, r.out, claim)
+	require.NotContains(t, r.out, group)
+	require.Contains(t, r.reason(codeNotInRelease.Name), "Kubernetes 1.34 has no PodGroup.scheduling.k8s.io: deleted")
+	require.Contains(t, r.BuiltinKinds, transform.KindCount{Kind: "PodGroup", From: "scheduling.k8s.io/v1beta1",
+		Deleted: 1})
 
 	c = newCluster(t).put("/registry/resourceclaims/ns/a", strings.Replace(at(claimJSON, "v1beta1"), `"spec"`,
 		`"hunter2":1,"spec"`, 1))

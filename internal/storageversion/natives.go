@@ -3,6 +3,7 @@ package storageversion
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,13 +46,19 @@ func (r *renewals) of(e *transform.Entry) *renewal {
 		return nil
 	}
 	key, err := e.ParseKey()
-	kind, builtin := r.kinds[key.Resource]
-	if err != nil || !builtin || e.CheckKind() != nil { // reported by check
+	if err != nil || e.CheckKind() != nil { // reported by check
 		return nil
 	}
 	v, err := e.ParseValue()
 	if err != nil {
 		return nil
+	}
+	kind, builtin := r.kinds[key.Resource]
+	if !builtin { // a kind that was removed, or of an aggregated API server
+		if _, last := native.Releases(v.GVK); last == 0 || key.IsCustom() {
+			return nil
+		}
+		kind = v.GVK.GroupKind()
 	}
 	one := &renewal{from: v.GVK}
 	if one.form, one.err = native.Storage(kind, v, r.release); one.form == nil && one.err == nil {
@@ -65,12 +72,14 @@ func (s *storage) renew(ctx context.Context, e *transform.Entry, one *renewal) (
 	staged, to := false, ""
 	switch {
 	case errors.Is(one.err, native.ErrNotInRelease):
-		if s.opts.RemoveUnserved {
-			return s.Delete(ctx, e.Key)
+		reason := fmt.Sprintf("Kubernetes 1.%d has no %s", s.opts.Release, one.from.GroupKind())
+		if !s.opts.RemoveUnserved {
+			s.Raise(string(e.Key), codeNotInRelease.Because("%s", reason))
+			return nil
 		}
-		s.Raise(string(e.Key), codeNotInRelease.Because("Kubernetes 1.%d has no %s", s.opts.Release,
-			one.from.GroupKind()))
-		return nil
+		s.Raise(string(e.Key), codeNotInRelease.Because("%s: deleted", reason))
+		s.renewals.count(one.from, "").Deleted++
+		return s.Delete(ctx, e.Key)
 	case errors.Is(one.err, native.ErrUnknownFields):
 		s.Raise(string(e.Key), transform.CodeUnknownFields.Because("%v", one.err))
 	case one.err != nil:

@@ -81,9 +81,9 @@ func (d *Definitions) Tables(transform.Outcome) []transform.Table {
 	}
 	tables := []transform.Table{t}
 	if len(d.BuiltinKinds) > 0 {
-		natives := transform.Table{Header: []any{"BUILT-IN KIND", "FROM", "TO", "REWRITTEN", "REFUSED"}}
+		natives := transform.Table{Header: []any{"BUILT-IN KIND", "FROM", "TO", "REWRITTEN", "REFUSED", "DELETED"}}
 		for _, n := range d.BuiltinKinds {
-			natives.Rows = append(natives.Rows, []any{n.Kind, n.From, n.To, n.Migrated, n.Skipped})
+			natives.Rows = append(natives.Rows, []any{n.Kind, n.From, n.To, n.Migrated, n.Skipped, n.Deleted})
 		}
 		tables = append(tables, natives)
 	}
