@@ -29,8 +29,8 @@ etcdshift restore after.db --data-dir /var/lib/etcd --name n1 --move-aside
 etcdshift restore after.db --all members
 etcdshift restore after.db --data-dir new.etcd --name m1 \
     --initial-cluster m1=http://10.0.0.1:2380,m2=http://10.0.0.2:2380`,
-		UsageText: `Does the same as "etcdutl snapshot restore", by the same code and with the same flags, for servers
-of etcd 3.5 to 3.7. First it checks the whole file like "etcdshift verify": etcdutl also restores damaged files,
+		UsageText: `Does the same as "etcdutl snapshot restore", by the same code and with its flags, for servers of etcd
+3.5 to 3.7. --bump-revision and --mark-compacted are on by default. First it checks the whole file like "etcdshift verify": etcdutl also restores damaged files,
 without some of their records. Names and URLs of members come from SNAPSHOT, unless --initial-cluster is given.
 
 The folder "member" appears in DIR only when it is complete, compared with SNAPSHOT and synced. An existing folder
@@ -41,10 +41,10 @@ files in DIR stay. The owner of the new files is the owner of DIR; a new DIR has
 file, and start them all.
 
 --bump-revision and --mark-compacted make every client list again, so that no client misses a change. With
-"--bump-revision 0" the revision stays.
+"--bump-revision 0" or "--mark-compacted=false" the revision stays.
 
 Exit status: 0 restored, 1 failed, 2 usage, 3 refused, 130 interrupted. With any status except 0 there is no new
-folder "member", unless the message says so.`,
+folder "member".`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "data-dir", Usage: "restore into the data directory `DIR`"},
 			&cli.StringFlag{Name: "all", Usage: "restore all members, each into a folder of `DIR` with its name"},
@@ -142,8 +142,8 @@ func checkEtcd(c *cli.Context, st *snapshot.Status) error {
 
 // restoreFailure gives refusals their exit status.
 func restoreFailure(err error) error {
-	for _, refusal := range []error{restore.ErrDamaged, restore.ErrHasMember, restore.ErrRunning, restore.ErrLeft,
-		restore.ErrWALDir} {
+	for _, refusal := range []error{snapshot.ErrDamaged, snapshot.ErrDigest, restore.ErrHasMember, restore.ErrRunning, restore.ErrLeft,
+		restore.ErrWALDir, restore.ErrWALInside} {
 		if errors.Is(err, refusal) {
 			return &failure{exitRefused, err, hintFor(err)}
 		}
@@ -218,7 +218,14 @@ func restoreMembers(c *cli.Context, o *restore.Options, stored []snapshot.Member
 	m := restore.Member{Name: name, PeerURLs: peers.StringSlice(), DataDir: c.String("data-dir"),
 		WALDir: c.String("wal-dir")}
 	if text := c.String("initial-advertise-peer-urls"); text != "" {
-		m.PeerURLs = strings.Split(text, ",")
+		advertised, err := types.NewURLs(strings.Split(text, ","))
+		if err != nil {
+			return usagef(commandPath(c), "--initial-advertise-peer-urls: %w", err)
+		}
+		if !slices.Equal(advertised.StringSlice(), m.PeerURLs) { // both are sorted
+			return usagef(commandPath(c), "--initial-advertise-peer-urls is %s; in the cluster, member %s has %s",
+				text, name, strings.Join(m.PeerURLs, ","))
+		}
 	}
 	o.Members = []restore.Member{m}
 	return nil
@@ -257,7 +264,7 @@ func printRestored(c *cli.Context, doc *restoredDocument) error {
 		line := fmt.Sprintf("%s: member %s of %s, revision %d, hashkv %s", m.DataDir, m.Name, doc.Input.Path,
 			doc.Revision, doc.HashKV)
 		if m.MovedTo != "" {
-			line += "\nthe old data: " + m.MovedTo
+			line += "; the old data is in " + m.MovedTo
 		}
 		return line
 	})

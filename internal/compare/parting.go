@@ -19,7 +19,7 @@ type Parting struct {
 	// At is the first revision with different records, 0 if all are equal. With At equal to From,
 	// the histories may have parted earlier.
 	At int64 `json:"at"`
-	// Keys are the keys of the first different record, two if the snapshots have different keys there.
+	// Keys are the keys of the first different record, two if each snapshot has another.
 	Keys []string `json:"keys,omitempty"`
 }
 

@@ -34,6 +34,8 @@ func ParseOwner(text string) (*Owner, error) {
 		o.GID, _ = strconv.Atoi(u.Gid)
 	case numberErr == nil && uid >= 0 && hasGroup:
 		o.UID = uid
+	case numberErr == nil && uid >= 0:
+		return nil, fmt.Errorf("no user %q on this machine; give its group too, as in %s:GROUP", name, name)
 	default:
 		return nil, fmt.Errorf("no user %q on this machine", name)
 	}

@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -27,6 +29,9 @@ var (
 		"if no restore is running, remove this folder")
 	// ErrWALDir is the error for an existing folder of the log.
 	ErrWALDir = finding.WithHint(errors.New("the folder exists"), "name a new folder with --wal-dir")
+	// ErrWALInside is the error for a folder of the log inside of the folder "member".
+	ErrWALInside = finding.WithHint(errors.New("the folder is inside of the data directory's folder \"member\""),
+		"without --wal-dir, the log is in member/wal")
 )
 
 // place is a data directory that a member is restored into.
@@ -65,6 +70,10 @@ func prepare(m Member, o Options) (p *place, err error) {
 	}
 	if p.WALDir, err = filepath.Abs(m.WALDir); err != nil {
 		return p, err
+	}
+	if member := filepath.Join(p.DataDir, "member"); strings.HasPrefix(p.WALDir+string(filepath.Separator),
+		member+string(filepath.Separator)) {
+		return p, fmt.Errorf("--wal-dir %s: %w", p.WALDir, ErrWALInside)
 	}
 	if _, err := os.Lstat(p.WALDir); !errors.Is(err, fs.ErrNotExist) {
 		return p, fmt.Errorf("--wal-dir %s: %w", p.WALDir, errors.Join(ErrWALDir, err))
@@ -148,54 +157,76 @@ func (p *place) check(ctx context.Context, expected snapshot.Restored) error {
 	return nil
 }
 
-// publish syncs the restored folders and gives them their names.
-func (p *place) publish() (r Restored, err error) {
-	r = Restored{Name: p.Name, PeerURLs: p.PeerURLs, DataDir: p.DataDir, WALDir: p.WALDir, Mode: p.mode}
+// settle syncs the restored folders and gives them to their owner.
+func (p *place) settle() (err error) {
 	for _, folder := range []string{p.restored(), p.hiddenWAL} {
-		if folder == "" {
-			continue
+		if folder != "" && err == nil {
+			err = settle(folder, p.owner)
 		}
-		if err := settle(folder, p.owner); err != nil {
-			return r, err
+	}
+	return err
+}
+
+// publish gives the restored folders their names. With an error, undo takes back what was done.
+func (p *place) publish() (r Restored, undo renames, err error) {
+	r = Restored{Name: p.Name, PeerURLs: p.PeerURLs, DataDir: p.DataDir, WALDir: p.WALDir, Mode: p.mode}
+	if err := p.checkMember(); err != nil { // it may have appeared during the restore
+		return r, undo, err
+	}
+	member := filepath.Join(p.DataDir, "member")
+	if _, err := os.Lstat(member); err == nil {
+		if r.MovedTo, err = freeName(member); err != nil {
+			return r, undo, err
+		}
+		if err := undo.rename(member, r.MovedTo); err != nil {
+			return r, undo, err
 		}
 	}
 	if p.hiddenWAL != "" {
-		if err := os.Rename(p.hiddenWAL, p.WALDir); err != nil {
-			return r, err
+		if err := undo.rename(p.hiddenWAL, p.WALDir); err != nil {
+			return r, undo, err
 		}
-		p.hiddenWAL = ""
 		if err := syncFolder(filepath.Dir(p.WALDir)); err != nil {
-			return r, err
+			return r, undo, err
 		}
 	}
-	member := filepath.Join(p.DataDir, "member")
-	if err := p.checkMember(); err != nil { // it may have appeared during the restore
-		return r, err
+	if err := undo.rename(filepath.Join(p.restored(), "member"), member); err != nil {
+		return r, undo, err
 	}
-	if _, err := os.Lstat(member); err == nil {
-		if r.MovedTo, err = moveAside(member); err != nil {
-			return r, err
-		}
+	return r, undo, syncFolder(p.DataDir)
+}
+
+// renames are renamed files: pairs of the old and the new path.
+type renames [][2]string
+
+func (r *renames) rename(from, to string) error {
+	err := os.Rename(from, to)
+	if err == nil {
+		*r = append(*r, [2]string{from, to})
 	}
-	if err := os.Rename(filepath.Join(p.restored(), "member"), member); err != nil {
-		return r, err
+	return err
+}
+
+// undo renames all files back, the last first.
+func (r renames) undo() (err error) {
+	for _, pair := range slices.Backward(r) {
+		err = errors.Join(err, os.Rename(pair[1], pair[0]))
 	}
-	p.created = ""
-	return r, syncFolder(p.DataDir)
+	return err
 }
 
 // mostAside limits the search for a free name.
 const mostAside = 1000
 
-// moveAside renames a folder to the first free name.
-func moveAside(folder string) (to string, err error) {
+// freeName returns the first free name for an old folder.
+func freeName(folder string) (to string, err error) {
 	for i := range mostAside {
 		to = folder + ".old"
 		if i > 0 {
 			to += "-" + strconv.Itoa(i+1)
 		}
 		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
-			return to, os.Rename(folder, to)
+			return to, nil
 		}
 	}
 	return "", fmt.Errorf("%s: %d old folders are beside it", folder, mostAside)

@@ -10,13 +10,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-var (
-	// ErrDamaged is the error for a snapshot with findings of [snapshot.Verify].
-	ErrDamaged = finding.WithHint(errors.New("the snapshot is damaged"),
-		"etcdutl may restore it, but with wrong or missing records; \"etcdshift verify\" lists the damage")
-	// ErrDiffers is the error for a restored database with other content than the snapshot.
-	ErrDiffers = errors.New("the restored database differs from the snapshot")
-)
+// ErrDiffers is the error for a restored database with other content than the snapshot.
+var ErrDiffers = errors.New("the restored database differs from the snapshot")
 
 // Member is one member of the restored cluster.
 type Member struct {
@@ -62,7 +57,7 @@ type Restored struct {
 }
 
 // Run restores the members. Before the first appears, all are complete. After an error, nothing has
-// appeared, unless the error says so.
+// appeared.
 func Run(ctx context.Context, s *snapshot.Snapshot, o Options) (_ *Result, err error) {
 	var places []*place
 	defer func() {
@@ -96,17 +91,28 @@ func Run(ctx context.Context, s *snapshot.Snapshot, o Options) (_ *Result, err e
 		if err := p.check(ctx, expected); err != nil {
 			return nil, err
 		}
-	}
-	for i, p := range places {
-		one, err := p.publish()
-		if err != nil && i > 0 {
-			return nil, fmt.Errorf("%w (restored before: %s)", err, places[0].DataDir)
-		} else if err != nil {
+		if err := p.settle(); err != nil {
 			return nil, err
+		}
+	}
+	return r, publish(places, r)
+}
+
+// publish lets all members appear. After an error none is there.
+func publish(places []*place, r *Result) (err error) {
+	var done renames
+	for _, p := range places {
+		one, renamed, err := p.publish()
+		done = append(done, renamed...)
+		if err != nil {
+			return errors.Join(err, done.undo())
 		}
 		r.Members = append(r.Members, one)
 	}
-	return r, nil
+	for _, p := range places {
+		p.created, p.hiddenWAL = "", ""
+	}
+	return nil
 }
 
 func (o *Options) phase(name string) {
@@ -115,16 +121,18 @@ func (o *Options) phase(name string) {
 	}
 }
 
-// verify returns an error for the first finding; others may follow.
+// verify returns the first finding of [snapshot.Verify] as an error; others may follow.
 func (o *Options) verify(ctx context.Context, s *snapshot.Snapshot) error {
 	for found := range snapshot.Verify(ctx, s) {
 		if o.SkipDigest && errors.Is(found, snapshot.ErrDigest) {
 			continue
 		}
-		if snapshot.IsDamage(found) {
-			return fmt.Errorf("%s: %w: %w", s.Path(), ErrDamaged, found)
+		hint := "\"etcdshift verify\" lists the damage; etcdutl restores some damaged files, with wrong or missing " +
+			"records"
+		if errors.Is(found, snapshot.ErrDigest) {
+			hint = "the file changed after it was saved; --skip-hash-check restores it if all else is sound"
 		}
-		return found
+		return finding.WithHint(found, hint)
 	}
 	return ctx.Err()
 }

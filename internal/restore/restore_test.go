@@ -1,3 +1,5 @@
+//go:build unix
+
 package restore
 
 import (
@@ -10,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sys/unix"
 
 	"github.com/etcdshift/etcdshift/internal/sandbox"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
@@ -148,11 +151,14 @@ func TestRefused(t *testing.T) {
 		change func(t *testing.T, o *Options)
 		want   error
 	}{
-		"damaged": {damaged, func(*testing.T, *Options) {}, ErrDamaged},
+		"digest": {damaged, func(*testing.T, *Options) {}, snapshot.ErrDigest},
 		"left": {sound, func(t *testing.T, o *Options) {
 			require.NoError(t, os.MkdirAll(filepath.Join(o.Members[0].DataDir, hiddenName), 0o700))
 		}, ErrLeft},
 		"log folder": {sound, func(t *testing.T, o *Options) { o.Members[0].WALDir = t.TempDir() }, ErrWALDir},
+		"log inside": {sound, func(_ *testing.T, o *Options) {
+			o.Members[0].WALDir = filepath.Join(o.Members[0].DataDir, "member", "wal")
+		}, ErrWALInside},
 		"second member": {sound, func(t *testing.T, o *Options) {
 			other := filepath.Join(t.TempDir(), "other")
 			require.NoError(t, os.MkdirAll(filepath.Join(other, "member"), 0o700))
@@ -217,4 +223,32 @@ func TestMembers(t *testing.T) {
 		require.Equal(t, r.Revision, got.Revision)
 		require.Equal(t, r.HashKV, fmt.Sprint(got.HashKV))
 	}
+}
+
+// TestPublishUndone: if a member cannot appear, those before it disappear, and old data returns.
+func TestPublishUndone(t *testing.T) {
+	root := t.TempDir()
+	old := filepath.Join(root, "a", "member")
+	require.NoError(t, os.MkdirAll(old, 0o700))
+	a, b := member(filepath.Join(root, "a")), member(filepath.Join(root, "b"))
+	a.Name, b.Name, a.WALDir = "a", "b", filepath.Join(root, "log")
+	b.PeerURLs = []string{"http://127.0.0.1:2381"}
+	o := options(a, b)
+	o.MoveAside = true
+	o.Phase = func(name string) {
+		if name == "checking "+b.DataDir { // then a running etcd appears
+			db := filepath.Join(b.DataDir, "member", "snap", "db")
+			require.NoError(t, os.MkdirAll(filepath.Dir(db), 0o700))
+			require.NoError(t, os.WriteFile(db, nil, 0o600))
+			f, err := os.Open(db)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = f.Close() })
+			require.NoError(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
+		}
+	}
+	_, err := Run(t.Context(), open(t, recorded+"etcd-3.7.db"), o)
+	require.ErrorIs(t, err, ErrRunning)
+	require.Equal(t, []string{"a", "b"}, names(t, root))
+	require.Equal(t, []string{"member"}, names(t, a.DataDir))
+	require.Empty(t, names(t, old), "the old folder is back")
 }
