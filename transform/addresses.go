@@ -2,6 +2,7 @@ package transform
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -31,10 +32,26 @@ func (g *gained) add(o *inspect.Object, after map[string]any) {
 }
 
 // CheckAddresses reports Services whose new cluster IP or node port, staged by [View.PutObject],
-// belongs to another Service (address-in-use).
+// belongs to another Service (address-in-use), or is one that no API server allocates
+// (invalid-object): the validation of Kubernetes leaves this to the allocators.
 func CheckAddresses(ctx context.Context, v *View) error {
 	for _, prefix := range v.gained.prefixes {
-		clashes, err := machines.Storage{Source: v, Prefix: prefix}.Clashes(ctx)
+		storage := machines.Storage{Source: v, Prefix: prefix}
+		ranges, err := storage.ServiceCIDRs(ctx)
+		if err != nil {
+			return err
+		}
+		for _, key := range slices.Sorted(maps.Keys(v.gained.by)) {
+			if !strings.HasPrefix(key, string(storage.Dir("services", ""))) {
+				continue
+			}
+			for _, what := range v.gained.by[key] {
+				if why := machines.Unallocatable(what, ranges); why != "" {
+					v.Raise(key, CodeInvalidObject.Because("%s %s", what, why))
+				}
+			}
+		}
+		clashes, err := storage.Clashes(ctx)
 		if err != nil {
 			return err
 		}

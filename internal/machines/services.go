@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -230,6 +231,36 @@ func allocated(svc *corev1.Service) (all []string) {
 		}
 	}
 	return all
+}
+
+// ServiceCIDRs returns the ranges of cluster IPs, nil if the source has no ServiceCIDR.
+func (s Storage) ServiceCIDRs(ctx context.Context) (ranges []string, err error) {
+	err = Each(ctx, s, "servicecidrs.networking.k8s.io", "",
+		func(_ *inspect.Entry, c *networkingv1.ServiceCIDR) error {
+			ranges = append(ranges, c.Spec.CIDRs...)
+			return nil
+		})
+	return ranges, err
+}
+
+// Unallocatable returns why no API server with these ranges allocates an address in the form of
+// Clash, "" if one may.
+func Unallocatable(what string, ranges []string) string {
+	if port, is := strings.CutPrefix(what, "node port "); is {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return "is not in the range from 1 to 65535"
+		}
+		return ""
+	}
+	ip := netutils.ParseIPSloppy(strings.TrimPrefix(what, "cluster IP "))
+	inside := func(cidr string) bool {
+		_, of, err := netutils.ParseCIDRSloppy(cidr)
+		return err != nil || of.Contains(ip)
+	}
+	if len(ranges) == 0 || slices.ContainsFunc(ranges, inside) {
+		return ""
+	}
+	return "is outside of the ServiceCIDRs: " + strings.Join(ranges, ", ")
 }
 
 // serviceOf returns a Service with the content, or an empty Service if content does not fit.

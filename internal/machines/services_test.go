@@ -10,6 +10,19 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
+// TestUnallocatable checks the limits of node ports and cluster IPs.
+func TestUnallocatable(t *testing.T) {
+	ranges := []string{"10.96.0.0/16", "fd00::/108"}
+	for what, ok := range map[string]bool{
+		"node port 1": true, "node port 65535": true, "node port 65536": false, "node port -1": false,
+		"cluster IP 10.96.255.1": true, "cluster IP fd00::9": true, "cluster IP 10.97.0.1": false,
+		"cluster IP fd01::9": false,
+	} {
+		require.Equal(t, ok, Unallocatable(what, ranges) == "", what)
+	}
+	require.Empty(t, Unallocatable("cluster IP 192.168.9.9", nil), "no range is known")
+}
+
 // TestClashes: an address is one in any spelling, and of one Service for several protocols.
 func TestClashes(t *testing.T) {
 	service := func(name, spec string) string {
