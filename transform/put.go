@@ -216,7 +216,8 @@ func fits(ctx context.Context, o *inspect.Object, key keys.Key, before, after ma
 	default:
 		wrong, err := native.Refused(before, after)
 		switch {
-		case errors.Is(err, native.ErrUncheckable):
+		case errors.Is(err, native.ErrUncheckable),
+			err != nil && !errors.Is(err, native.ErrUnknownKind) && !slices.Equal(changed, []string{"metadata"}):
 			return fmt.Errorf("%w: %w", errUnchecked, err)
 		case len(wrong) > 0:
 			return fmt.Errorf("an API server refuses it: %s", finding.List(wrong))

@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
@@ -22,13 +24,19 @@ func (d *doctor) checkBuiltin(e *inspect.Entry) []*finding.Finding {
 	if metadata, _ := content["metadata"].(map[string]any); err != nil || metadata["name"] != key.Name {
 		return nil // the Leases of API servers have no name
 	}
-	switch wrong, err := native.RefusedAgain(content); {
-	case errors.Is(err, native.ErrUncheckable):
-		return []*finding.Finding{CodeUpdateRefused.Because("its updates cannot be checked: %v", err).At(string(e.Key))}
-	case len(wrong) > 0:
-		return []*finding.Finding{
-			CodeUpdateRefused.Because("every update is refused for %s", finding.List(wrong)).At(string(e.Key)),
-		}
+	var reasons []string
+	wrong, ofStatus, err := native.RefusedAgain(content)
+	if err != nil && !errors.Is(err, native.ErrUnknownKind) && e.Check() == nil {
+		reasons = append(reasons, fmt.Sprintf("its updates cannot be checked: %v", err))
 	}
-	return nil
+	if len(wrong) > 0 {
+		reasons = append(reasons, "every update is refused for "+finding.List(wrong))
+	}
+	if len(ofStatus) > 0 {
+		reasons = append(reasons, "every update of its status is refused for "+finding.List(ofStatus))
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	return []*finding.Finding{CodeUpdateRefused.Because("%s", strings.Join(reasons, "; ")).At(string(e.Key))}
 }

@@ -11,13 +11,17 @@ func TestValidate(t *testing.T) {
 	s := written(t, base(t), object("namespaces/team", "v1", "Namespace", ""),
 		object("configmaps/team/sound", "v1", "ConfigMap", `},"data":{"a":"hunter2-data"}`),
 		object("configmaps/team/odd", "v1", "ConfigMap", `},"data":{"a b":"hunter2-data"}`),
+		object("pods/team/a", "v1", "Pod", `},"spec":{"nodeName":"n1","containers":[{"name":"a","image":"a:1"}]},`+
+			`"status":{"hostIPs":[{"ip":"10.0.0.1"}]}`),
 		object("leases/team/a", "coordination.k8s.io/v1", "Lease", `},"spec":{"leaseDurationSeconds":-5}`))
 	require.Empty(t, examined(t, s, Options{}).Of(CodeUpdateRefused))
 	found := examined(t, s, Options{Validate: true}).Of(CodeUpdateRefused)
-	require.Len(t, found, 2)
+	require.Len(t, found, 3)
 	require.Equal(t, "/registry/configmaps/team/odd", found[0].Key)
 	require.Contains(t, found[0].Reason, "every update is refused for data[a b] (")
 	require.Contains(t, found[1].Reason, "every update is refused for spec.leaseDurationSeconds (must be greater than")
+	require.Equal(t, "every update of its status is refused for status.hostIPs[0].ip (must be equal to `hostIP`)",
+		found[2].Reason)
 	for _, f := range found {
 		require.NotContains(t, f.Reason, "hunter2")
 	}

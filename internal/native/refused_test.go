@@ -3,6 +3,7 @@ package native_test
 import (
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,11 +35,11 @@ func TestRecordedAreValid(t *testing.T) {
 			if metadata, _ := content["metadata"].(map[string]any); err != nil || metadata["name"] != key.Name {
 				continue // Leases and Endpoints that API servers write
 			}
-			reasons, err := native.RefusedAgain(content)
+			reasons, ofStatus, err := native.RefusedAgain(content)
 			if err == nil {
 				checked++
 			}
-			require.Empty(t, reasons, "%s %s", file, e.Key)
+			require.Empty(t, append(reasons, ofStatus...), "%s %s", file, e.Key)
 		}
 	}
 	require.Greater(t, checked, 300)
@@ -77,7 +78,7 @@ func TestRefused(t *testing.T) {
 		"a Pod with a bad name of a node": {aPod, `{"spec": {"nodeName": "N 2"}}`,
 			[]string{"spec.nodeName"}},
 		"a bad address of a Pod": {aPod, `{"status": {"podIP": "10.0.0.300", "podIPs": [{"ip": "10.0.0.300"}]}}`,
-			[]string{"status.podIPs[0]"}},
+			[]string{"status.podIPs[0] (must be a valid IP address)"}},
 		"a Secret that quotes": {aSecret, `{"data": {".dockerconfigjson": "aHVudGVyMg=="}}`,
 			[]string{"data[.dockerconfigjson]"}},
 		"another type of Secret": {aSecret, `{"type": "Opaque"}`, nil},
@@ -118,4 +119,48 @@ func merge(into, change map[string]any) {
 			into[name] = value
 		}
 	}
+}
+
+const anEviction = `{"apiVersion": "lifecycle.k8s.io/v1alpha1", "kind": "Eviction", "metadata": {"name": "web",
+ "namespace": "a", "uid": "u"}, "spec": {"target": {"pod": {"name": "web",
+  "uid": "3d7fdff1-3fe5-48b9-b106-1ee24b0277f6"}}}, "status": {
+  "targetResponders": [{"name": "a.example.com/b", "priority": 2000, "state": "Interrupted"}],
+  "responders": [{"name": "a.example.com/b", "startTime": "2999-01-01T00:00:00Z",
+   "heartbeatTime": "2999-01-01T00:00:00Z"}]}}`
+
+// TestClock checks that no result depends on the present time: the heartbeat of a responder is
+// recent for every test, and a new start time is not the present one.
+func TestClock(t *testing.T) {
+	eviction := content(t, anEviction)
+	reasons, ofStatus, err := native.RefusedAgain(eviction)
+	require.NoError(t, err)
+	require.Empty(t, append(reasons, ofStatus...))
+
+	active := content(t, strings.Replace(anEviction, "Interrupted", "Active", 1))
+	changed := content(t, strings.NewReplacer("Interrupted", "Active", "2999-01-01", "1999-01-01").Replace(anEviction))
+	reasons, err = native.Refused(active, changed)
+	require.NoError(t, err)
+	require.Empty(t, reasons)
+}
+
+// TestRefusedStatus checks that an error of the status alone is named as such.
+func TestRefusedStatus(t *testing.T) {
+	pod := content(t, aPod)
+	merge(pod, content(t, `{"status": {"hostIPs": [{"ip": "10.0.0.300"}]}}`))
+	reasons, ofStatus, err := native.RefusedAgain(pod)
+	require.NoError(t, err)
+	require.Empty(t, reasons)
+	require.Equal(t, []string{"status.hostIPs[0].ip (must be equal to `hostIP`)"}, ofStatus)
+}
+
+// TestRefusedUnfit checks the update of an object that did not fit its kind.
+func TestRefusedUnfit(t *testing.T) {
+	before, after := content(t, deployment), content(t, deployment)
+	merge(before, content(t, `{"spec": {"replicas": "many"}}`))
+	_, _, err := native.RefusedAgain(before)
+	require.ErrorContains(t, err, "it is no object of the kind")
+	merge(after, content(t, `{"spec": {"replicas": -1}}`))
+	reasons, err := native.Refused(before, after)
+	require.NoError(t, err)
+	require.Equal(t, []string{"spec.replicas (must be greater than or equal to 0)"}, reasons)
 }

@@ -3,7 +3,10 @@ package native
 import (
 	"context"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,7 +103,6 @@ import (
 	"k8s.io/kubernetes/pkg/registry/storage/volumeattachment"
 	"k8s.io/kubernetes/pkg/registry/storage/volumeattributesclass"
 	"k8s.io/kubernetes/pkg/registry/storagemigration/storagemigration"
-	"k8s.io/utils/clock"
 )
 
 // strategy holds the rules of an API server for writes of a kind.
@@ -208,8 +210,14 @@ func addAdmission(add func(runtime.Object, rest.RESTCreateUpdateStrategy, rest.R
 	add(&certificates.CertificateSigningRequest{}, csr.Strategy, csr.StatusStrategy)
 	add(&certificates.ClusterTrustBundle{}, clustertrustbundle.Strategy, nil)
 	request := podcertificaterequest.NewStrategy()
-	add(&certificates.PodCertificateRequest{}, request,
-		podcertificaterequest.NewStatusStrategy(request, allow, clock.RealClock{}))
+	add(&certificates.PodCertificateRequest{}, request, timeless{request, request,
+		func(obj runtime.Object) rest.RESTUpdateStrategy {
+			var issued moment
+			if at := obj.(*certificates.PodCertificateRequest).Status.NotBefore; at != nil {
+				issued.Time = at.Time
+			}
+			return podcertificaterequest.NewStatusStrategy(request, allow, issued)
+		}})
 	add(&coordination.Lease{}, lease.Strategy, nil)
 	add(&coordination.LeaseCandidate{}, leasecandidate.Strategy, nil)
 	add(&flowcontrol.FlowSchema{}, flowschema.Strategy, flowschema.StatusStrategy)
@@ -219,8 +227,9 @@ func addAdmission(add func(runtime.Object, rest.RESTCreateUpdateStrategy, rest.R
 }
 
 func addScheduling(add func(runtime.Object, rest.RESTCreateUpdateStrategy, rest.RESTUpdateStrategy)) {
-	evicted := eviction.NewStrategy(clock.RealClock{})
-	add(&lifecycle.Eviction{}, evicted, eviction.NewStatusStrategy(evicted))
+	evicted := eviction.NewStrategy(moment{time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}) // all deadlines have passed
+	of := eviction.NewStatusStrategy(evicted)
+	add(&lifecycle.Eviction{}, evicted, timeless{of, of, func(runtime.Object) rest.RESTUpdateStrategy { return of }})
 	asked := evictionrequest.NewStrategy()
 	add(&lifecycle.EvictionRequest{}, asked, evictionrequest.NewStatusStrategy(asked))
 	add(&resource.DeviceClass{}, deviceclass.Strategy, nil)
@@ -269,6 +278,31 @@ func (v validators) Validate(_ context.Context, obj runtime.Object) field.ErrorL
 func (v validators) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	return v.update(obj, old)
 }
+
+// timeless is the strategy of a status with rules about the present time, which no snapshot knows.
+// The rules that a new time is the present one do not apply.
+type timeless struct {
+	rest.RESTUpdateStrategy
+	rest.DeclarativeValidationStrategy
+
+	at func(obj runtime.Object) rest.RESTUpdateStrategy // with a time at which a server could accept obj
+}
+
+// ValidateUpdate validates an update of the status.
+func (s timeless) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	return slices.DeleteFunc(s.at(obj).ValidateUpdate(ctx, obj, old), func(e *field.Error) bool {
+		return strings.HasSuffix(e.Detail, " the present time") || strings.HasSuffix(e.Detail, " the past time")
+	})
+}
+
+// moment is a clock that stands still.
+type moment struct{ time.Time }
+
+// Now returns the moment.
+func (m moment) Now() time.Time { return m.Time }
+
+// Since returns the time from t to the moment.
+func (m moment) Since(t time.Time) time.Duration { return m.Sub(t) }
 
 // adminNamespace stands for the namespace of any object, with the label that admits devices for
 // administrators.

@@ -30,8 +30,9 @@ var ErrUncheckable = errors.New("the validation of Kubernetes fails on it")
 
 // Refused returns why an API server of the linked release would refuse an update of an object of a
 // built-in kind, as fields with reasons. It ignores rules about the change itself, such as
-// immutable fields, and reasons that hold for an update of before without changes. No reason quotes
-// a value. Errors are ErrUncheckable, ErrUnknownKind, or that an object does not fit its kind.
+// immutable fields, and reasons that hold for an update of before without changes; before may not
+// fit its kind. No reason quotes a value, or depends on the clock. Errors are ErrUncheckable,
+// ErrUnknownKind, or that after does not fit its kind.
 func Refused(before, after map[string]any) (reasons []string, err error) {
 	c, err := newCheck(after)
 	if err != nil {
@@ -39,8 +40,11 @@ func Refused(before, after map[string]any) (reasons []string, err error) {
 	}
 	defer c.catch(&err)
 	was, is := c.read(before), c.read(after)
-	if was == nil || is == nil {
+	switch {
+	case is == nil:
 		return nil, errUnfit
+	case was == nil:
+		return texts(c.update(is, is), after), nil
 	}
 	wrong := c.update(was, is)
 	if len(wrong) == 0 {
@@ -56,18 +60,21 @@ func Refused(before, after map[string]any) (reasons []string, err error) {
 	return texts(wrong, after), nil
 }
 
-// RefusedAgain is Refused for an update of an object without changes.
-func RefusedAgain(content map[string]any) (reasons []string, err error) {
+// RefusedAgain is Refused for an update of an object without changes. ofStatus has the other
+// reasons, which refuse only an update of the status.
+func RefusedAgain(content map[string]any) (reasons, ofStatus []string, err error) {
 	c, err := newCheck(content)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer c.catch(&err)
 	is := c.read(content)
 	if is == nil {
-		return nil, errUnfit
+		return nil, nil, errUnfit
 	}
-	return texts(c.update(is, is), content), nil
+	object, status := c.writes(is, is)
+	status = slices.DeleteFunc(status, func(e *field.Error) bool { return has(object, e) })
+	return texts(object, content), texts(status, content), nil
 }
 
 // check validates objects of a kind.
@@ -145,12 +152,18 @@ func readService(s *core.ServiceSpec) {
 
 // update returns the errors of an update from old to obj, followed by an update of the status.
 func (c *check) update(old, obj runtime.Object) field.ErrorList {
+	object, status := c.writes(old, obj)
+	return append(object, status...)
+}
+
+// writes is update, with the errors of each write.
+func (c *check) writes(old, obj runtime.Object) (object, status field.ErrorList) {
 	changed := obj.DeepCopyObject()
-	wrong := c.write(c.object, "", old.DeepCopyObject(), changed)
+	object = c.write(c.object, "", old.DeepCopyObject(), changed)
 	if c.status != nil {
-		wrong = append(wrong, c.write(c.status, "status", changed, obj.DeepCopyObject())...)
+		status = c.write(c.status, "status", changed, obj.DeepCopyObject())
 	}
-	return wrong
+	return object, status
 }
 
 // create returns the errors of obj as a new object, followed by a first update of the status.
@@ -196,9 +209,11 @@ func (c *check) request(subresource string, obj runtime.Object) context.Context 
 
 // common returns the errors in both lists.
 func common(some, others field.ErrorList) field.ErrorList {
-	return slices.DeleteFunc(some, func(e *field.Error) bool {
-		return !slices.ContainsFunc(others, func(o *field.Error) bool { return sameError(o, e) })
-	})
+	return slices.DeleteFunc(some, func(e *field.Error) bool { return !has(others, e) })
+}
+
+func has(all field.ErrorList, e *field.Error) bool {
+	return slices.ContainsFunc(all, func(o *field.Error) bool { return sameError(o, e) })
 }
 
 // sameError reports whether two errors are the same, also at another index of a list.
@@ -219,6 +234,7 @@ func texts(errs field.ErrorList, content map[string]any) (out []string) {
 		}
 		detail, _, _ := strings.Cut(e.Detail, "\n")
 		detail, _, _ = strings.Cut(detail, " (e.g. ") // examples and regular expressions
+		detail = strings.TrimRight(detail, ", ")
 		if detail != "" && !quotes(detail, content) {
 			why = detail
 		}

@@ -125,9 +125,9 @@ func TestStubsAreValid(t *testing.T) {
 		made, err := toContent(versioned)
 		require.NoError(t, err)
 		made["apiVersion"], made["kind"] = content["apiVersion"], content["kind"]
-		reasons, err := RefusedAgain(made)
+		reasons, ofStatus, err := RefusedAgain(made)
 		require.NoError(t, err, content)
-		require.Empty(t, reasons, "%v", made)
+		require.Empty(t, append(reasons, ofStatus...), "%v", made)
 	}
 	for of := range strategies() {
 		require.True(t, seen[of], "no object of %v", of)
@@ -161,8 +161,8 @@ func TestValidationSurvives(t *testing.T) {
 				continue
 			}
 			for _, content := range contents {
-				_, _ = RefusedAgain(content)
-				_, _ = RefusedAgain(map[string]any{"apiVersion": content["apiVersion"], "kind": content["kind"]})
+				_, _, _ = RefusedAgain(content)
+				_, _, _ = RefusedAgain(map[string]any{"apiVersion": content["apiVersion"], "kind": content["kind"]})
 			}
 			_, err := Refused(contents[0], contents[1])
 			if err == nil {
