@@ -91,6 +91,17 @@ func (s *Snapshot) checkBytes(
 	return d.compare(t.Context(), appended)
 }
 
+// TestVerifiedDigest checks that a lost write of the digest is found.
+func TestVerifiedDigest(t *testing.T) {
+	lost, err := os.OpenFile("/dev/zero", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer lost.Close()
+	d := &Draft{file: lost, out: open(t, copyOf(t, fixture(t)))}
+	require.ErrorIs(t, d.check(t.Context(), &WriteResult{}), ErrVerify)
+}
+
 // TestVerifiedGrants changes a new lease bucket, in its own tree and inline.
 func TestVerifiedGrants(t *testing.T) {
 	for _, n := range []int{0, 5000} {

@@ -67,6 +67,11 @@ func (d *Draft) Foresee(changes iter.Seq2[Change, error], leases []Lease, same f
 	d.same = same
 	d.sound.start()
 	d.foreseen = newPass(func(ctx context.Context) (l layout, err error) {
+		defer func() {
+			if r := recover(); r != nil { // of changes; Write panics again, where the caller sees it
+				err = fmt.Errorf("panic: %v", r)
+			}
+		}()
 		err = d.src.Guard(func() (err error) {
 			if planned.x, err = d.src.index(ctx); err == nil {
 				planned.grants, err = grantEntries(leases)

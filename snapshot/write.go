@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash"
@@ -234,6 +235,9 @@ func (d *Draft) check(ctx context.Context, res *WriteResult) (err error) {
 	sum, err := d.out.Digest(ctx)
 	if err == nil {
 		_, err = d.file.WriteAt(sum.Image[:], d.out.db.Bytes())
+	}
+	if err == nil {
+		err = compareFile(d.file, make([]byte, sha256.Size), d.out.db.Bytes(), sum.Image[:])
 	}
 	if err == nil {
 		d.out.info, err = d.file.Stat()

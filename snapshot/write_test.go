@@ -255,6 +255,19 @@ func TestDraftIsWrite(t *testing.T) {
 	nothingIn(t, filepath.Dir(path))
 }
 
+// TestForeseenPanic checks that a panic of the changes reaches the caller of Write and leaves no
+// file.
+func TestForeseenPanic(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out")
+	d := begin(t, path, open(t, copyOf(t, fixture(t))))
+	changes := func(func(Change, error) bool) { panic("of the caller") }
+	d.Foresee(changes, nil, func() bool { return true })
+	require.PanicsWithValue(t, "of the caller", func() {
+		_, _ = d.Write(context.Background(), changes, WriteConfig{})
+	})
+	nothingIn(t, filepath.Dir(path))
+}
+
 func requireSameFile(t *testing.T, want, got string) {
 	t.Helper()
 	a := must(os.ReadFile(want))(t)
