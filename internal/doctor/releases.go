@@ -43,12 +43,8 @@ func checkReleases(d *doctor) error {
 	for gvk, c := range d.sometimes.all() {
 		apiVersion, kind := gvk.ToAPIVersionAndKind()
 		subject := apiVersion + " " + kind
-		code, reason := checkVersion(gvk, release{minor: d.options.Kubernetes}, own)
-		if code == codeUnknownKind {
-			thing, format := groupReason(code)
-			d.raiseMany(*c, code, thing, format, subject)
-		} else if code != nil {
-			d.raiseMany(*c, code, "object", "%[1]s of %[2]s: %[3]s; %[4]s", subject, reason, decoders(gvk))
+		if code, reason := checkVersion(gvk, release{minor: d.options.Kubernetes}, own); code != nil {
+			d.raiseMany(*c, code, "object", "%[1]s of %[2]s: %[3]s", subject, reason)
 		}
 	}
 	return nil
@@ -66,21 +62,31 @@ func checkVersion(gvk gvr.GroupVersionKind, target, own release) (code *finding.
 	case native.DecodedBy(gvk, by.minor) && (target.minor > 0 || native.DecodedBy(gvk, linked)):
 		return nil, ""
 	case native.DecodedBy(gvk, by.minor):
-		return codeVersionOld, fmt.Sprintf("%s decodes the version, 1.%d does not", by, linked)
+		return codeVersionOld, fmt.Sprintf("%s decodes the version, 1.%d does not; %s; %s", by, linked,
+			decoders(gvk, "does"), way(gvk, linked))
 	case !native.InRelease(gvk.GroupKind(), by.minor):
-		return codeUnknownKind, ""
+		return codeUnknownKind, fmt.Sprintf("%s does not have the kind; %s", by, decoders(gvk, "decodes this version"))
 	}
-	return codeVersionDead, fmt.Sprintf("%s does not decode the version", by)
+	return codeVersionDead, fmt.Sprintf("%s does not decode the version; %s; %s", by, decoders(gvk, "does"),
+		way(gvk, by.minor))
 }
 
 // decoders names the releases that decode a kind.
-func decoders(gvk gvr.GroupVersionKind) string {
+func decoders(gvk gvr.GroupVersionKind, does string) string {
 	switch first, last := native.Releases(gvk); {
 	case last == 0:
-		return "no known release does"
+		return "no known release " + does
 	case last == native.LinkedRelease:
-		return fmt.Sprintf("1.%d is the first that does", first)
+		return fmt.Sprintf("1.%d is the first that %s", first, does)
 	default:
-		return fmt.Sprintf("1.%d is the last that does", last)
+		return fmt.Sprintf("1.%d is the last that %s", last, does)
 	}
+}
+
+// way says how to change objects that a minor release does not decode.
+func way(gvk gvr.GroupVersionKind, minor int) string {
+	if native.Rewrites(gvk, max(minor, native.OldestRelease)) {
+		return "migrate storage-versions can rewrite it"
+	}
+	return "migrate storage-versions cannot rewrite it: delete it"
 }

@@ -66,8 +66,12 @@ func releaseDefects() []defect {
 		`"status":{"nodeInfo":{"kubeletVersion":"v1.33.1+k3s1"}}`)
 	return []defect{
 		{codeVersionDead, only(object("cronjobs/team/a", "batch/v2alpha1", "CronJob", "")), "cronjobs/team/a",
-			"1 object of batch/v2alpha1 CronJob: Kubernetes 1.37 does not decode the version; 1.20 is the last",
+			"1 object of batch/v2alpha1 CronJob: Kubernetes 1.37 does not decode the version; 1.20 is the last " +
+				"that does; migrate storage-versions can rewrite it",
 			only(object("cronjobs/team/a", "batch/v1beta1", "CronJob", ""))},
+		{codeVersionDead, only(object("resourceclaims/team/a", "resource.k8s.io/v1alpha2", "ResourceClaim", "")),
+			"resourceclaims/team/a", "1.30 is the last that does; migrate storage-versions cannot rewrite it: delete it",
+			nil},
 		{codeVersionDead, only(k3sServer, object("resourceclaims/team/a", "resource.k8s.io/v1", "ResourceClaim", "")),
 			"resourceclaims/team/a", "Kubernetes 1.33 of this cluster (Node n1) does not decode the version; 1.34 is " +
 				"the first that does", only(nodeOf("v1.33.1"), object("resourceclaims/team/a", "resource.k8s.io/v1",
@@ -108,7 +112,8 @@ func releaseDefects() []defect {
 			`},"data":{"release":"?"}`)), "configmaps/team/sh.helm.release.v1.web.v3", "cannot be read: not base64",
 			only(helmRelease("deployed", "networking.k8s.io/v1"))},
 		{codeUnknownKind, only(object("clustercidrs/a", "networking.k8s.io/v1alpha1", "ClusterCIDR", "")),
-			"clustercidrs/a", "", nil},
+			"clustercidrs/a", "1 object of networking.k8s.io/v1alpha1 ClusterCIDR: Kubernetes 1.37 does not have the " +
+				"kind; 1.28 is the last that decodes this version", nil},
 	}
 }
 

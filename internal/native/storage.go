@@ -49,11 +49,9 @@ func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) 
 		return nil, nil
 	}
 	to := kind.WithVersion(versions[len(versions)-1])
-	like := to
-	if !legacyscheme.Scheme.Recognizes(to) {
-		if like = alike()[to]; !slices.Contains(exactlyAlike(), to) {
-			return nil, fmt.Errorf("%s: %w", name(to), ErrNoForm)
-		}
+	like, writes := written(to)
+	if !writes {
+		return nil, fmt.Errorf("%s: %w", name(to), ErrNoForm)
 	}
 	obj, err := decodeStored(&v)
 	if err != nil {
@@ -64,18 +62,18 @@ func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) 
 	if err != nil {
 		return nil, err
 	}
-	written, err := convert(obj, like.GroupVersion())
+	out, err := convert(obj, like.GroupVersion())
 	if err == nil { // a client writes with the defaults of the version
-		written, err = convert(written, like.GroupVersion())
+		out, err = convert(out, like.GroupVersion())
 	}
 	if err != nil {
 		return nil, err
 	}
 	form := &Form{GVK: to}
-	if form.Value, err = encodeForm(written, to, v.Format); err != nil {
+	if form.Value, err = encodeForm(out, to, v.Format); err != nil {
 		return nil, err
 	}
-	back, err := convert(written, v.GVK.GroupVersion())
+	back, err := convert(out, v.GVK.GroupVersion())
 	if err != nil {
 		return nil, err
 	}
@@ -85,12 +83,32 @@ func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) 
 		delete(content, "kind")
 	}
 	form.Lost = lost("", before, after)
-	if kept(obj, written) {
+	if kept(obj, out) {
 		form.Lost = slices.DeleteFunc(form.Lost, func(path string) bool {
 			return strings.HasPrefix(path, "metadata.annotations.")
 		})
 	}
 	return form, err
+}
+
+// written returns the version whose Go type Storage writes for a version; false for none.
+func written(to schema.GroupVersionKind) (like schema.GroupVersionKind, writes bool) {
+	if legacyscheme.Scheme.Recognizes(to) {
+		return to, true
+	}
+	return alike()[to], slices.Contains(exactlyAlike(), to)
+}
+
+// Rewrites reports whether Storage can take objects of a kind to a minor release.
+func Rewrites(gvk schema.GroupVersionKind, minor int) bool {
+	kind := gvk.GroupKind()
+	versions := storageVersions(kind, minor)
+	if len(versions) == 0 {
+		return false
+	}
+	_, writes := written(kind.WithVersion(versions[len(versions)-1]))
+	_, isAlike := alike()[gvk]
+	return writes && (isAlike || legacyscheme.Scheme.Recognizes(gvk))
 }
 
 // kept reports whether a server finds all fields of an object in another form of the object.

@@ -19,8 +19,8 @@ func TestCauses(t *testing.T) {
 	}{
 		{"p4-only-cronjob", "kube-apiserver", "1.36.3",
 			"dead-version: 1 finding of doctor, the first: 1 object of batch/v2alpha1 CronJob: Kubernetes 1.36 " +
-				"does not decode the version; 1.20 is the last that does; all of them: etcdshift doctor " +
-				"--kubernetes 1.36 "},
+				"does not decode the version; 1.20 is the last that does; migrate storage-versions can rewrite it; " +
+				"all of them: etcdshift doctor --kubernetes 1.36 "},
 		{"p4-only-servicecidr", "kube-apiserver", "1.36.3", "dead-version: 1 finding of doctor, the first: 1 object "},
 		{"p4-only-servicecidr", "kube-apiserver", "1.33.9", ""},
 		{"p4-only-cronjob", "", "1.37.2", ""}, // this API server does not read CronJobs
