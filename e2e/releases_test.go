@@ -218,7 +218,7 @@ func requireReleased(t *testing.T, saved, from, to string) {
 		}
 	}
 	there := convert(t, saved, to, "--remove-unserved", "--allow", "dead-version")
-	requireRestored(t, saved, convert(t, there.path, from, "--allow", "dead-version").path)
+	requireRestored(t, saved, convert(t, there.path, from, "--allow", "dead-version").path, from < hasNewFields)
 
 	dir := restoreAsIs(t, there.path)
 	remove(t, dir, dead)
@@ -235,6 +235,7 @@ func requireReleased(t *testing.T, saved, from, to string) {
 		kind := storedKind.FindStringSubmatch(before[key].value)
 		names := apiVersion.FindAllString(before[key].value, -1)
 		return slices.ContainsFunc(names, func(name string) bool { return !served[name+" "+kind[1]] }) ||
+			to < hasNewFields && newFields(key) ||
 			strings.HasPrefix(key, "/registry/persistentvolumeclaims/") // get a default phase
 	}))
 }
@@ -245,6 +246,15 @@ var (
 	apiVersion = regexp.MustCompile(`[a-z.]+\.k8s\.io/v[0-9a-z]+`)
 	storedKind = regexp.MustCompile(`^k8s\x00\n.\n.[^\x12]+\x12.([A-Za-z]+)\x12`)
 )
+
+// hasNewFields is the first release with fields that older ones do not have at the same version:
+// they drop them at the next write, and an empty new message stays in a re-encoded object.
+const hasNewFields = "1.36"
+
+// newFields reports whether a stub has such fields.
+func newFields(key string) bool {
+	return key == "/registry/csidrivers/csid2" || strings.HasPrefix(key, "/registry/devicetaintrules/")
+}
 
 // problem is a problem of a report.
 type problem struct{ Key, Code, Reason string }
@@ -281,8 +291,9 @@ func remove(t testing.TB, dir string, keys []string) {
 	s.process.stop()
 }
 
-// requireRestored requires that each object in back has the bytes in saved.
-func requireRestored(t testing.TB, saved, back string) {
+// requireRestored requires that each object in back has the bytes in saved, but for those that
+// newer releases give new fields.
+func requireRestored(t testing.TB, saved, back string, older bool) {
 	t.Helper()
 	values := func(path string) map[string]string {
 		s := startStore(t, restoreAsIs(t, path))
@@ -298,6 +309,8 @@ func requireRestored(t testing.TB, saved, back string) {
 	}
 	first := values(saved)
 	for key, value := range values(back) {
-		require.Equal(t, first[key], value, key)
+		if !older || !newFields(key) {
+			require.Equal(t, first[key], value, key)
+		}
 	}
 }

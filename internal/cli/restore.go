@@ -142,8 +142,8 @@ func checkEtcd(c *cli.Context, st *snapshot.Status) error {
 
 // restoreFailure gives refusals their exit status.
 func restoreFailure(err error) error {
-	for _, refusal := range []error{snapshot.ErrDamaged, snapshot.ErrDigest, restore.ErrHasMember, restore.ErrRunning, restore.ErrLeft,
-		restore.ErrWALDir, restore.ErrWALInside} {
+	for _, refusal := range []error{snapshot.ErrDamaged, snapshot.ErrDigest, restore.ErrHasMember, restore.ErrRunning,
+		restore.ErrLeft, restore.ErrWALDir, restore.ErrWALInside} {
 		if errors.Is(err, refusal) {
 			return &failure{exitRefused, err, hintFor(err)}
 		}
