@@ -26,11 +26,10 @@ func arguments(c *cli.Context, names ...string) ([]string, error) {
 	if len(names) > 0 {
 		want = "takes " + strings.Join(names, " ")
 	}
-	if len(given) == 0 && len(names) > 0 && names[0] == "SNAPSHOT" && piped(c) {
+	if len(given) == 0 && len(names) > 0 && strings.HasPrefix(names[0], "SNAPSHOT") && piped(c) {
 		err := usagef(commandPath(c), "%s; none was given", want)
-		rest := strings.TrimPrefix(strings.Join(names, " "), "SNAPSHOT")
-		return nil, &failure{exitUsage, err, fmt.Sprintf(`"-" reads standard input: etcdshift %s -%s`,
-			commandPath(c), rest)}
+		line := strings.Join(append([]string{"etcdshift", commandPath(c), "-"}, names[1:]...), " ")
+		return nil, &failure{exitUsage, err, `"-" reads standard input: ` + line}
 	}
 	if len(given) == 0 {
 		return nil, usagef(commandPath(c), "%s; none was given", want)
