@@ -70,8 +70,8 @@ func releaseDefects() []defect {
 				"that does; migrate storage-versions can rewrite it",
 			only(object("cronjobs/team/a", "batch/v1beta1", "CronJob", ""))},
 		{codeVersionDead, only(object("resourceclaims/team/a", "resource.k8s.io/v1alpha2", "ResourceClaim", "")),
-			"resourceclaims/team/a", "1.30 is the last that does; migrate storage-versions cannot rewrite it: delete it",
-			nil},
+			"resourceclaims/team/a",
+			"1.30 is the last that does; migrate storage-versions cannot rewrite it: delete it", nil},
 		{codeVersionDead, only(k3sServer, object("resourceclaims/team/a", "resource.k8s.io/v1", "ResourceClaim", "")),
 			"resourceclaims/team/a", "Kubernetes 1.33 of this cluster (Node n1) does not decode the version; 1.34 is " +
 				"the first that does", only(nodeOf("v1.33.1"), object("resourceclaims/team/a", "resource.k8s.io/v1",

@@ -119,7 +119,7 @@ func TestServiceTypes(t *testing.T) {
 		"ports without numbers": {"web", `{"ports": [{"name": "https", "port": 444}]}`, "", "ports.0.nodePort", 0},
 		"no cluster IP": {"web", `{"clusterIP": null, "clusterIPs": null, "publishNotReadyAddresses": true}`,
 			"", "clusterIP clusterIPs", 0},
-		"another cluster IP": {"web", `{"clusterIP": "10.0.0.77"}`, "", "clusterIPs", 1},
+		"another cluster IP": {"web", `{"clusterIP": "10.0.0.78"}`, "", "clusterIPs", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, o := run(t, "reports/base.db.gz svc "+test.service+" --namespace=shop --type=merge",
@@ -133,7 +133,7 @@ func TestServiceTypes(t *testing.T) {
 				require.NotNil(t, at(o.Content, "spec."+field), field)
 			}
 			if name == "another cluster IP" {
-				require.Equal(t, []any{"10.0.0.77"}, at(o.Content, "spec.clusterIPs"))
+				require.Equal(t, []any{"10.0.0.78"}, at(o.Content, "spec.clusterIPs"))
 				require.Equal(t, []any{"IPv4"}, at(o.Content, "spec.ipFamilies"))
 			}
 		})
