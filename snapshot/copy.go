@@ -138,8 +138,8 @@ func (d *Draft) finishImage(ctx context.Context, m *bolt.Meta) (*pass[Digest], e
 	return beginDigest(d.file, d.hashed, d.src.db.Bytes(), size)
 }
 
-// beginDigest begins the digest of an image in f with the given size, of which hashed has the bytes
-// before from. Until check writes the digest, the file ends with zeros, and so can be opened.
+// beginDigest begins the digest of an image of a size in f. hashed already has the bytes before the
+// offset from. Until check writes the digest, the file ends with zeros, and so can be opened.
 func beginDigest(f *os.File, hashed *pass[hash.Hash], from, size int64) (*pass[Digest], error) {
 	sum := newPass(func(ctx context.Context) (Digest, error) {
 		h, err := hashed.wait(ctx)

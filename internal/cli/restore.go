@@ -30,8 +30,9 @@ etcdshift restore after.db --all members
 etcdshift restore after.db --data-dir new.etcd --name m1 \
     --initial-cluster m1=http://10.0.0.1:2380,m2=http://10.0.0.2:2380`,
 		UsageText: `Does the same as "etcdutl snapshot restore", by the same code and with its flags, for servers of etcd
-3.5 to 3.7. --bump-revision and --mark-compacted are on by default. First it checks the whole file like "etcdshift verify": etcdutl also restores damaged files,
-without some of their records. Names and URLs of members come from SNAPSHOT, unless --initial-cluster is given.
+3.5 to 3.7. --bump-revision and --mark-compacted are on by default. First it checks the whole file like "etcdshift
+verify": etcdutl also restores damaged files, without some of their records. Names and URLs of members come from
+SNAPSHOT, unless --initial-cluster is given.
 
 The folder "member" appears in DIR only when it is complete, compared with SNAPSHOT and synced. An existing folder
 "member" is refused, or kept as "member.old" with --move-aside; a data directory in use by an etcd is refused. Other
@@ -199,7 +200,8 @@ func restoreMembers(c *cli.Context, o *restore.Options, stored []snapshot.Member
 	if dir := c.String("all"); dir != "" {
 		for _, name := range names {
 			if !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) || name == "." {
-				return &failure{exitRefused, fmt.Errorf("the member %q: its name is no name of a folder", name),
+				err := fmt.Errorf("member %q: a folder cannot have this name", name)
+				return &failure{exitRefused, err,
 					"restore each member with --data-dir and --name"}
 			}
 			o.Members = append(o.Members, restore.Member{Name: name, PeerURLs: urls[name].StringSlice(),

@@ -68,7 +68,7 @@ func clusterRelease(d *doctor) (newest release, err error) {
 	return newest, nil
 }
 
-// inStaticPods reads the images of static Pods, of which the file has copies.
+// inStaticPods reads the images of static Pods. The file has mirror Pods of them.
 func inStaticPods(d *doctor, s machines.Storage, newest *release) error {
 	return machines.Each(d.ctx, s, "pods", metav1.NamespaceSystem, func(_ *inspect.Entry, pod *corev1.Pod) error {
 		for _, c := range pod.Spec.Containers {

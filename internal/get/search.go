@@ -71,7 +71,7 @@ func (s *Search) search() error {
 		switch {
 		case o.Err != nil:
 			return s.names(subject)
-		case o.Partial && s.hide != nil: // nothing tells which bytes are secret
+		case o.Partial && s.hide != nil: // any bytes may be secret
 			s.Redacted++
 			return s.names(subject)
 		case o.Partial:

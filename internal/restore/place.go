@@ -256,7 +256,7 @@ func syncPath(path string, entry fs.DirEntry) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// clean removes what is left of the restore.
+// clean removes the hidden folders, and a data directory that this run created.
 func (p *place) clean() (err error) {
 	for _, folder := range []string{p.hidden, p.hiddenWAL} {
 		if folder != "" {

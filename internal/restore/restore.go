@@ -35,7 +35,7 @@ type Options struct {
 	SkipDigest bool
 	// Owner owns the new files; nil for the owner of an existing data directory.
 	Owner *Owner
-	// Phase is told each step; nil for nobody.
+	// Phase, if set, is called with the name of each step.
 	Phase func(name string)
 }
 
