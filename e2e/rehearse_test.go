@@ -189,7 +189,8 @@ func TestRehearsalFails(t *testing.T) {
 		t.Parallel()
 		broken := breakObjects(t, whole)
 		r := rehearse(t, 1, append(programs(t), broken)...)
-		require.Equal(t, []string{"rehearse-list " + brokenKey, "rehearse-collected " + orphanKey}, named(r.Findings))
+		require.Equal(t, []string{"rehearse-list " + brokenKey, "rehearse-collected " + orphanKey,
+			"rehearse-records " + brokenKey}, named(r.Findings))
 		c := startCluster(t, restoreAsIs(t, broken))
 		requireUnread(t, c.client(deployments(), "default"), r.Findings)
 		require.Equal(t, []string{"deleted " + orphanKey}, c.collect(t, gizmos("v1"), "old-0"))
@@ -201,6 +202,7 @@ func TestRehearsalFails(t *testing.T) {
 		for i := range oldGizmos {
 			want = append(want, fmt.Sprintf("rehearse-list %sold-%d", gizmoFolder, i))
 		}
+		want = append(want, "rehearse-records "+gizmoFolder+"old-0")
 		require.Equal(t, want, named(r.Findings))
 		c := startCluster(t, restoreAsIs(t, dropped))
 		requireUnread(t, c.client(gizmos("v1"), ""), r.Findings)
