@@ -6,13 +6,11 @@ import (
 	"log"
 	"os"
 
+	_ "github.com/etcdshift/etcdshift/cmd/etcdshift/heap"
 	"github.com/etcdshift/etcdshift/internal/cli"
 )
 
 func main() {
-	if os.Getenv("GOGC") == "" {
-		limitHeap()
-	}
 	log.SetOutput(io.Discard) // libraries log the content of our errors
 	os.Exit(cli.Main(os.Stdout, os.Stderr))
 }

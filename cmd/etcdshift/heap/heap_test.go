@@ -1,4 +1,4 @@
-package main
+package heap
 
 import (
 	"os"
@@ -45,7 +45,7 @@ func TestLimitHeap(t *testing.T) {
 	collected := func(becomes func(percent uint64) bool) func() bool {
 		return func() bool { runtime.GC(); return becomes(percent()) }
 	}
-	limitHeap()
+	limitHeap("")
 	require.LessOrEqual(t, percent(), uint64(leastPercent))
 	for range 2 {
 		large := make([]byte, leastHeap)
