@@ -27,7 +27,7 @@ const (
 var _ = limitHeap(os.Getenv("GOGC"))
 
 // limitHeap sets when memory is collected: after the heap has grown by heapGrowth, but not below
-// leastHeap. A percentage set later by other code is kept, and one of the user, GOGC, is not changed.
+// leastHeap. A percentage set later by other code is kept. That of the user, GOGC, is not changed.
 func limitHeap(gogc string) struct{} {
 	if gogc != "" {
 		return struct{}{}
