@@ -32,6 +32,7 @@ type Report struct {
 	Sections []Section // of one transform only
 	Body
 	Appendix      Section  // nil for none
+	Restored      Section  // the data directories restored from the output; nil for none
 	BeforeRestore int      // number of Steps before the restore
 	allow         []string // codes
 

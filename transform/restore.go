@@ -12,7 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-func (r *Report) addRestore(o Options, members []snapshot.Member) {
+// addRestore adds the commands that restore the members, except for those in here.
+func (r *Report) addRestore(o Options, members []snapshot.Member, here []string) {
 	var left []snapshot.Member
 	out, copied := o.Out, "restore every member from this one file: copy it to each and compare its SHA-256 (%s)"
 	if o.Upload != nil { // etcdutl reads files
@@ -20,7 +21,7 @@ func (r *Report) addRestore(o Options, members []snapshot.Member) {
 		copied = "restore every member from this one object: copy it to a file on each, such as " +
 			strings.ReplaceAll(ShellWord("./"+out), "%", "%%") + ", and compare its SHA-256 (%s)"
 	}
-	r.Restore, left = restoreCommands(out, members, o.BumpRevision)
+	r.Restore, left = restoreCommands(out, members, here, o.BumpRevision)
 	for _, m := range members {
 		if m.Learner {
 			r.AddStep("member %s was a learner without a vote; the commands make a voting member of it",
@@ -34,6 +35,9 @@ func (r *Report) addRestore(o Options, members []snapshot.Member) {
 		r.AddStep("the commands leave out member %q: etcdutl takes no such name or URLs from a command line (name "+
 			"%q, peer URLs %q)", m.ID, m.Name, m.PeerURLs)
 	}
+	if len(r.Restore) == 0 {
+		return
+	}
 	r.AddStepBefore(copied, r.Output.SHA256)
 	r.AddStepBefore("restore with etcdutl 3.5.10 or later, or 3.4.27 or later of the 3.4 line: older ones do not " +
 		"know --bump-revision and --mark-compacted")
@@ -42,14 +46,20 @@ func (r *Report) addRestore(o Options, members []snapshot.Member) {
 // restoreCommands returns the etcdutl calls that restore out, one for each member, by name; a
 // snapshot without members (a restored one, etcd 3.4) gets one call to complete. Revisions are
 // raised and marked compacted, so that no client continues from a revision after the snapshot
-// (etcd#16028). left are the members that no command can name.
-func restoreCommands(out string, members []snapshot.Member, bump int64) (commands []string, left []snapshot.Member) {
+// (etcd#16028). The members in here are restored already. left are the members that no command can
+// name.
+func restoreCommands(out string, members []snapshot.Member, here []string, bump int64) (
+	commands []string, left []snapshot.Member) {
 	common := fmt.Sprintf("etcdutl snapshot restore %s --bump-revision %d --mark-compacted", ShellWord(out), bump)
 	named, cluster, left := Restorable(members)
-	if len(named) == 0 {
+	if len(named) == 0 && len(here) == 0 {
 		return []string{common + " --data-dir /var/lib/etcd"}, left
 	}
+	commands = []string{}
 	for _, m := range named {
+		if slices.Contains(here, m.Name) {
+			continue
+		}
 		commands = append(commands, fmt.Sprintf("%s --data-dir /var/lib/etcd --name %s --initial-cluster %s "+
 			"--initial-advertise-peer-urls %s",
 			common, ShellWord(m.Name), ShellWord(cluster), ShellWord(strings.Join(m.PeerURLs, ","))))

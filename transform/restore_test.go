@@ -73,7 +73,7 @@ func TestRestoreCommandsRun(t *testing.T) {
 			{ID: "2", Name: s, PeerURLs: []string{"https://10.0.0.2:2380"}},
 			{ID: "2", Name: "node-2", PeerURLs: []string{"http://" + s + ":2380"}},
 		} {
-			commands, left := restoreCommands("out.db", []snapshot.Member{good, odd}, 7)
+			commands, left := restoreCommands("out.db", []snapshot.Member{good, odd}, nil, 7)
 			require.Equal(t, 2, len(commands)+len(left), "%q", s)
 			for i, line := range commands {
 				require.True(t, isPrintable(line))
@@ -94,7 +94,7 @@ func TestRestoreCommandsRun(t *testing.T) {
 			}
 		}
 	}
-	commands, left := restoreCommands("$(touch PWN)\n.db", nil, 7)
+	commands, left := restoreCommands("$(touch PWN)\n.db", nil, nil, 7)
 	require.Empty(t, left)
 	require.Len(t, commands, 1)
 	runLine(t, commands[0])

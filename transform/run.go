@@ -53,6 +53,10 @@ type Options struct {
 	// error fails the run.
 	Diff func(ctx context.Context, in *inspect.Reader, changes iter.Seq2[snapshot.Change, error],
 		granted []snapshot.Lease) error
+	// Restores, if set, is called with the members in the snapshot before the plan. It returns the
+	// names of those that the caller restores itself, which need no restore command in the report. An
+	// error fails the run.
+	Restores func(members []snapshot.Member) (here []string, err error)
 	// Progress, if set, is called with the name of each phase as the phase begins, and with a
 	// function that returns the completed part of the phase, from 0 to 1; nil if unknown.
 	Progress func(phase string, part func() float64)
@@ -109,6 +113,9 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	for _, odd := range OddFile(src) {
 		r.Raise("", odd)
 	}
+	if err := o.whoRestores(ctx, v); err != nil {
+		return err
+	}
 	if !o.DryRun {
 		out, err := o.create()
 		if err != nil {
@@ -145,6 +152,18 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		return src.Sound(ctx) // checks as a writing run would
 	}
 	return v.write(ctx, o, r)
+}
+
+// whoRestores asks the caller which members it restores.
+func (o Options) whoRestores(ctx context.Context, v *View) error {
+	if o.Restores == nil {
+		return nil
+	}
+	cluster, err := v.src.Cluster(ctx)
+	if err == nil {
+		v.here, err = o.Restores(cluster.Members)
+	}
+	return err
 }
 
 func newView(src *snapshot.Snapshot, o Options, r *Report) *View {
@@ -288,7 +307,7 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 		r.Outcome = Unchanged
 	}
 	if !v.noUse {
-		r.addRestore(o, cluster.Members)
+		r.addRestore(o, cluster.Members, v.here)
 	}
 	return nil
 }

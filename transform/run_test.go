@@ -257,7 +257,7 @@ func TestRestoreCommands(t *testing.T) {
 	got, _ := restoreCommands("my out.db", []snapshot.Member{
 		{Name: "n'2", PeerURLs: []string{"https://10.0.0.2:2380"}},
 		{Name: "m1", PeerURLs: []string{"https://10.0.0.1:2380"}},
-	}, 7)
+	}, nil, 7)
 	require.Equal(t, []string{
 		`etcdutl snapshot restore 'my out.db' --bump-revision 7 --mark-compacted --data-dir /var/lib/etcd --name m1 ` +
 			`--initial-cluster 'm1=https://10.0.0.1:2380,n'\''2=https://10.0.0.2:2380' --initial-advertise-peer-urls ` +
@@ -267,7 +267,7 @@ func TestRestoreCommands(t *testing.T) {
 			`--initial-advertise-peer-urls https://10.0.0.2:2380`,
 	}, got)
 	unnamed, _ := restoreCommands("-out.db", []snapshot.Member{{Name: "n1", PeerURLs: []string{"http://1"}},
-		{PeerURLs: []string{"http://2"}}}, 7)
+		{PeerURLs: []string{"http://2"}}}, nil, 7)
 	require.Len(t, unnamed, 1, "a member that never started has nothing to restore")
 	require.Contains(t, unnamed[0], "restore ./-out.db ")
 	require.NotContains(t, unnamed[0], "http://2")

@@ -67,8 +67,10 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 		parts = append(parts, s)
 	}
 	parts = append(parts, r.Body)
-	if r.Appendix != nil {
-		parts = append(parts, r.Appendix)
+	for _, last := range []Section{r.Appendix, r.Restored} {
+		if last != nil {
+			parts = append(parts, last)
+		}
 	}
 	var fields [][]byte
 	for _, part := range parts {

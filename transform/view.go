@@ -40,6 +40,7 @@ type View struct {
 	compact *snapshot.Compaction    // nil for none
 	built   *snapshot.Content       // nil for the input with changes
 	noUse   bool                    // the output is not for a cluster
+	here    []string                // members that the caller restores: see Options.Restores
 	checks  []func(context.Context, *inspect.Reader) error
 	budget  bounded.Budget
 	gained  gained

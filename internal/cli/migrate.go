@@ -63,7 +63,8 @@ func (m migration) command() *cli.Command {
 Inputs are never changed. %s must not exist; it appears only after it has been verified and synced.
 
 Exit status: 0 done, 1 failed, 2 usage, 3 refused,%s 130 interrupted.
-With any status except %s nothing was written, unless the message says that %s exists and only the report failed.
+With any status except %s nothing was written, unless the message says that %s exists and only the report or the
+restore failed.
 For an object in a bucket, the message may say that the result is unknown.`, out, leaves, written, out)
 	return &cli.Command{
 		Name:        m.Name,
@@ -130,7 +131,10 @@ func (m migration) flags() []cli.Flag {
 			&cli.StringFlag{Name: "time", Usage: "create new objects with `TIME` (RFC 3339; default: the newest time " +
 				"in the snapshot)"},
 			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
-				Usage: "print restore commands that raise the revision by `N`"})
+				Usage: "print restore commands that raise the revision by `N`"},
+			&cli.StringSliceFlag{Name: restoreToFlag, Usage: "also restore OUT into the new data directory " +
+				"`[NAME=]DIR` of the member NAME, as the command restore does; may be repeated; OUT \"-\" keeps no " +
+				"file"})
 		flags = append(flags, diffFlags()...)
 	}
 	flags = append(flags, prefixFlag("work"), encryptionFlag(decrypts), maxExpandFlag(), textOrJSON(), quietFlag())
@@ -175,11 +179,29 @@ func (m migration) run(c *cli.Context) error {
 	if file != nil {
 		defer file.Discard()
 	}
+	restores, err := m.prepareRestoreTo(c, &options)
+	if err != nil {
+		return err
+	}
 	report, err := m.runPhases(c, options, args)
+	if also := restores.run(c, options.Out, report); also != nil {
+		return m.unrestored(c, file, report, restores, errors.Join(err, also))
+	}
 	if err != nil && statusOf(err) == exitUsage || errors.Is(err, s3.ErrUncertain) {
 		return err // a report would say that nothing was written
 	}
 	return m.reportRun(c, file, report, err)
+}
+
+// unrestored ends a run whose output was written, but not restored.
+func (m migration) unrestored(c *cli.Context, file *reportFile, r *transform.Report, to *restoreTo, err error) error {
+	if to.alone {
+		r.Outcome, r.Error, r.Output, r.Appendix = transform.Failed, err.Error(), nil, nil
+		return m.reportRun(c, file, r, err)
+	}
+	err = fmt.Errorf("%w (%s: %s)", err, r.Output.Path, r.Outcome)
+	return errors.Join(&failure{exitFailed, err, "the output was written and verified; only the restore failed: try " +
+		"\"etcdshift restore\""}, m.reportRun(c, file, r, nil))
 }
 
 // reportRun writes and prints the report of a run that ended with err, and returns its status.

@@ -182,6 +182,11 @@ func problemText(p finding.Finding) string {
 
 func (p reportPage) next(r *transform.Report) {
 	before := 0
+	if r.Restored != nil {
+		for _, t := range r.Restored.Tables(r.Outcome) {
+			p.table(t)
+		}
+	}
 	if len(r.Restore) > 0 {
 		before = r.BeforeRestore
 		p.steps("by hand, before the restore", r.Steps[:before], 1)

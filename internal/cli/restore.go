@@ -54,7 +54,7 @@ folder "member".`,
 				Usage: "form a cluster of `NAME=URL,NAME=URL` (default: the members in SNAPSHOT)"},
 			&cli.StringFlag{Name: "initial-advertise-peer-urls",
 				Usage: "the peer `URLS` of the member, separated by commas (default: those in the cluster)"},
-			&cli.StringFlag{Name: "initial-cluster-token", Value: "etcd-cluster",
+			&cli.StringFlag{Name: "initial-cluster-token", Value: defaultToken,
 				Usage: "the same `TEXT` for all members of the cluster"},
 			&cli.StringFlag{Name: "wal-dir", Usage: "restore the log into the new folder `DIR` (default: member/wal)"},
 			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
@@ -182,6 +182,7 @@ func restoreOptions(c *cli.Context) (o restore.Options, err error) {
 const (
 	defaultMember = "default"
 	defaultPeer   = "http://localhost:2380"
+	defaultToken  = "etcd-cluster"
 )
 
 // restoreMembers chooses the members to restore, and the cluster.

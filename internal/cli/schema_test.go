@@ -81,7 +81,8 @@ func reportParts() []any {
 			appendices = append(appendices, reflect.ValueOf(spec.Appendix).Elem().Interface())
 		}
 	}
-	return slices.Concat([]any{transform.Head{}}, sections, []any{transform.Body{}}, appendices)
+	return slices.Concat([]any{transform.Head{}}, sections, []any{transform.Body{}}, appendices,
+		[]any{restoredSection{}})
 }
 
 // list is a field with elements printed one by one.

@@ -38,9 +38,9 @@ var (
 type place struct {
 	Member
 	owner     *Owner
-	created   string // the data directory if this run created it; removed after an error
-	hidden    string // folder of the incomplete restore
-	hiddenWAL string // "" for a log in the data directory
+	created   []string // the data directory and its parents, if this run created them; removed after an error
+	hidden    string   // folder of the incomplete restore
+	hiddenWAL string   // "" for a log in the data directory
 	moveAside bool
 	mode      string // of an existing data directory, if etcd warns about it
 }
@@ -112,13 +112,9 @@ func (p *place) create() error {
 	info, err := os.Stat(p.DataDir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := os.MkdirAll(filepath.Dir(p.DataDir), 0o755); err != nil {
+		if err := p.mkdir(p.DataDir, 0o700); err != nil {
 			return err
 		}
-		if err := os.Mkdir(p.DataDir, 0o700); err != nil {
-			return err
-		}
-		p.created = p.DataDir
 		return p.owner.own(p.DataDir)
 	case err != nil:
 		return err
@@ -132,6 +128,21 @@ func (p *place) create() error {
 		p.owner = ownerOf(info)
 	}
 	return nil
+}
+
+// mkdir creates a folder and its parents.
+func (p *place) mkdir(folder string, mode fs.FileMode) error {
+	err := os.Mkdir(folder, mode)
+	if errors.Is(err, fs.ErrNotExist) && filepath.Dir(folder) != folder {
+		if err := p.mkdir(filepath.Dir(folder), 0o755); err != nil {
+			return err
+		}
+		err = os.Mkdir(folder, mode)
+	}
+	if err == nil {
+		p.created = append(p.created, folder)
+	}
+	return err
 }
 
 // restored is the data directory that etcd's library fills.
@@ -256,15 +267,15 @@ func syncPath(path string, entry fs.DirEntry) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// clean removes the hidden folders, and a data directory that this run created.
+// clean removes the hidden folders, and the empty folders that this run created.
 func (p *place) clean() (err error) {
 	for _, folder := range []string{p.hidden, p.hiddenWAL} {
 		if folder != "" {
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}
-	if p.created != "" {
-		err = errors.Join(err, os.Remove(p.created))
+	for _, folder := range slices.Backward(p.created) {
+		err = errors.Join(err, os.Remove(folder))
 	}
 	return err
 }

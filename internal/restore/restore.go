@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
@@ -35,6 +36,8 @@ type Options struct {
 	SkipDigest bool
 	// Owner owns the new files; nil for the owner of an existing data directory.
 	Owner *Owner
+	// Verified restores a snapshot that this process has just written and verified.
+	Verified bool
 	// Phase, if set, is called with the name of each step.
 	Phase func(name string)
 }
@@ -56,46 +59,78 @@ type Restored struct {
 	Mode     string   `json:"mode,omitempty"`    // of an existing data directory, if etcd warns about it
 }
 
-// Run restores the members. Before the first appears, all are complete. After an error, nothing has
-// appeared.
-func Run(ctx context.Context, s *snapshot.Snapshot, o Options) (_ *Result, err error) {
-	var places []*place
-	defer func() {
-		for _, p := range places {
-			err = errors.Join(err, p.clean())
-		}
-	}()
+// Prepared is a restore into checked data directories.
+type Prepared struct {
+	Options
+	places []*place
+}
+
+// Prepare checks the data directories of the members; their names may follow.
+func Prepare(o Options) (p *Prepared, err error) {
+	p = &Prepared{Options: o}
 	for _, m := range o.Members {
-		p, err := prepare(m, o)
-		if p != nil {
-			places = append(places, p)
+		place, err := prepare(m, o)
+		if place != nil {
+			p.places = append(p.places, place)
 		}
 		if err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+	}
+	return p, nil
+}
+
+// Scratch returns a private folder on the disk of the first data directory, which Close removes.
+func (p *Prepared) Scratch() string { return p.places[0].hidden }
+
+// Close removes all but the restored members.
+func (p *Prepared) Close() (err error) {
+	for _, place := range slices.Backward(p.places) { // the first may have created a parent of the others
+		err = errors.Join(err, place.clean())
+	}
+	return err
+}
+
+// Run restores the members, named by Members. Before the first appears, all are complete. After an
+// error, nothing has appeared.
+func (p *Prepared) Run(ctx context.Context, s *snapshot.Snapshot) (*Result, error) {
+	for i, m := range p.Members {
+		p.places[i].Name, p.places[i].PeerURLs = m.Name, m.PeerURLs
+	}
+	if !p.Verified {
+		p.phase("verifying")
+		if err := p.verify(ctx, s); err != nil {
 			return nil, err
 		}
 	}
-	o.phase("verifying")
-	if err := o.verify(ctx, s); err != nil {
-		return nil, err
-	}
-	expected, err := s.Restored(ctx, o.Bump)
+	expected, err := s.Restored(ctx, p.Bump)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.fill(ctx, s, places); err != nil {
+	if err := p.fill(ctx, s, p.places); err != nil {
 		return nil, err
 	}
 	r := &Result{Revision: expected.Revision, HashKV: fmt.Sprint(expected.HashKV)}
-	for _, p := range places {
-		o.phase("checking " + p.DataDir)
-		if err := p.check(ctx, expected); err != nil {
+	for _, place := range p.places {
+		p.phase("checking " + place.DataDir)
+		if err := place.check(ctx, expected); err != nil {
 			return nil, err
 		}
-		if err := p.settle(); err != nil {
+		if err := place.settle(); err != nil {
 			return nil, err
 		}
 	}
-	return r, publish(places, r)
+	return r, publish(p.places, r)
+}
+
+// Run prepares and restores the members.
+func Run(ctx context.Context, s *snapshot.Snapshot, o Options) (_ *Result, err error) {
+	p, err := Prepare(o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	return p.Run(ctx, s)
 }
 
 // publish lets all members appear. After an error none is there.
@@ -110,7 +145,7 @@ func publish(places []*place, r *Result) (err error) {
 		r.Members = append(r.Members, one)
 	}
 	for _, p := range places {
-		p.created, p.hiddenWAL = "", ""
+		p.created, p.hiddenWAL = nil, ""
 	}
 	return nil
 }
@@ -154,7 +189,7 @@ func (o *Options) fill(ctx context.Context, s *snapshot.Snapshot, places []*plac
 		within, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("the restore has not ended after %s", most))
 		err := sandbox.RestoreMember(within, box, path, sandbox.MemberRestore{
 			Name: p.Name, PeerURLs: p.PeerURLs, Cluster: o.Cluster, Token: o.Token, Bump: uint64(o.Bump),
-			DataDir: p.restored(), WALDir: p.hiddenWAL, SkipHashCheck: o.SkipDigest || !s.HasDigest(),
+			DataDir: p.restored(), WALDir: p.hiddenWAL, SkipHashCheck: o.Verified || o.SkipDigest || !s.HasDigest(),
 		})
 		cancel()
 		if err != nil {
