@@ -72,7 +72,7 @@ releases: build servers
 e2e: build servers
 	$(GO) vet -C e2e ./...
 	$(GO) build -C e2e/s3 -ldflags '-s -w' -o ../bin/ tool
-	e2e/release.sh 1.37.2
+	e2e/release.sh 1.37.2 3.5.35 3.6.16
 	$(GO) test -C e2e -count=1 -timeout 40m ./...
 	$(GO) test -count=1 ./internal/apiservers ./internal/rehearse
 
