@@ -244,8 +244,9 @@ var ErrCompactedAway = errors.New("deleted, and a compaction has removed its las
 // Deletion is a key that was deleted and not created again.
 type Deletion struct {
 	Key      []byte
-	Revision int64  // of the deletion
+	Revision int64  // of the deletion; 0 if unknown: only free pages have the key
 	Last     *Entry // the last value; nil if a compaction removed the value
+	FreePage bool   // see snapshot.Deletion
 }
 
 // Deleted yields the keys that begin with prefix and are deleted at the last revision of the
@@ -254,7 +255,7 @@ type Deletion struct {
 func (r *Reader) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletion, error] {
 	return stream.Of(func(yield func(*Deletion) error) error {
 		return stream.Each(deleted(ctx, r, prefix), func(d *snapshot.Deletion) (err error) {
-			out := &Deletion{Key: d.Key, Revision: d.Revision.Main}
+			out := &Deletion{Key: d.Key, Revision: d.Revision.Main, FreePage: d.FreePage}
 			if d.Last != nil {
 				if out.Last, err = r.Entry(ctx, d.Last); err != nil {
 					return err
@@ -272,7 +273,8 @@ func deleted(ctx context.Context, r *Reader, prefix []byte) iter.Seq2[*snapshot.
 // DeletedObject is an object at its state before the deletion.
 type DeletedObject struct {
 	*Object
-	Revision int64 // of the deletion
+	Revision int64 // of the deletion; 0 if unknown
+	FreePage bool  // see Deletion
 }
 
 // DeletedObjects yields the deleted objects of a type: see Deleted. An object that is unreadable,
@@ -293,7 +295,7 @@ func (r *Reader) DeletedObjects(ctx context.Context, t *Type, in Selection) iter
 				if d.Last != nil {
 					o = NewObject(t, d.Last)
 				}
-				return yield(&DeletedObject{o, d.Revision})
+				return yield(&DeletedObject{o, d.Revision, d.FreePage})
 			})
 			if err != nil {
 				return err

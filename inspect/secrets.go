@@ -86,9 +86,23 @@ func AddSecrets(ctx context.Context, r *Reader, to *redact.Shared) error {
 	}
 	release := []byte("/sh.helm.release.v1.") // packed and long; its rendered credentials are in other Secrets
 	want := func(key []byte) bool { return keys.HoldsCredentials(key) && !bytes.Contains(key, release) }
-	return stream.Each(snapshot.Chosen(ctx, r.snapshot, want, of), func(secret redact.Secret) error {
+	err := stream.Each(snapshot.Chosen(ctx, r.snapshot, want, of), func(secret redact.Secret) error {
 		to.Add(secret)
 		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var found []redact.Secret
+	return stream.Each(r.snapshot.Removed(ctx), func(rec *snapshot.Record) (err error) {
+		if !want(rec.Key) {
+			return nil
+		}
+		found, err = of(rec, found[:0])
+		for _, secret := range found {
+			to.Add(secret)
+		}
+		return err
 	})
 }
 
@@ -106,7 +120,14 @@ func addNames(ctx context.Context, r *Reader, s *redact.Shared, names map[string
 		return false
 	}
 	keep := func(_ *snapshot.Record, none []any) ([]any, error) { return none, nil }
-	return stream.Each(snapshot.Chosen(ctx, r.snapshot, look, keep), func(any) error { return nil })
+	err := stream.Each(snapshot.Chosen(ctx, r.snapshot, look, keep), func(any) error { return nil })
+	if err != nil {
+		return err
+	}
+	return stream.Each(r.snapshot.Removed(ctx), func(rec *snapshot.Record) error {
+		look(rec.Key)
+		return nil
+	})
 }
 
 // NewestTime returns the newest time in the last written objects: of a creation, heartbeat, renewal

@@ -18,6 +18,11 @@ type Config struct {
 	MaxExpand  int64  // maximum size of an expanded file in bytes; 0: DefaultMaxExpand
 	ScratchDir string // folder of the unnamed expanded file; "": os.TempDir
 
+	// FreePages lets History, Records, Scan and Deleted also yield the records that a compaction
+	// removed, as far as their bytes are still in free pages: single records, not the state of the
+	// store. See [Record.FreePage].
+	FreePages bool
+
 	// File, if set, is read instead of the file at path; path is then only the name in messages.
 	// File is closed with the snapshot, unless KeepFile is set.
 	File     *os.File
@@ -53,7 +58,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 
 // openFile is Open for an open file. The file begins with the pages of old, unless old is nil.
 func openFile(ctx context.Context, in input, cfg Config, old *Snapshot) (*Snapshot, error) {
-	s := &Snapshot{records: records{input: in}}
+	s := &Snapshot{records: records{input: in, freePages: cfg.FreePages}}
 	s.file, s.work = s.given, new(work)
 	s.digest = knownDigest(Digest{})
 	err := s.load(ctx, cfg)

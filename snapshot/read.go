@@ -93,23 +93,23 @@ func (s *records) Marked(ctx context.Context) iter.Seq2[*Record, error] {
 // History yields every record of one key in the file, oldest first, including tombstones, but
 // without compacted records. Errors and validity are those of Live.
 func (s *records) History(ctx context.Context, key []byte) iter.Seq2[*Record, error] {
-	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
+	same := func(other []byte) bool { return bytes.Equal(other, key) }
+	kept := indexed(ctx, s, func(x *index, yield func(Scanned) error) error {
 		return x.scan(ctx, x.under(key), func(rec Scanned) error {
-			if !bytes.Equal(rec.Key, key) {
+			if !same(rec.Key) {
 				return nil
 			}
-			return yield(rec.Record)
+			return yield(rec)
 		})
 	})
+	return stream.Map(s.withRemoved(ctx, same, kept), Scanned.record)
 }
 
 // Records yields every record of the file in revision order, including superseded records,
 // tombstones and the records without a key from --bump-revision. Errors and validity are those of
 // Live.
 func (s *records) Records(ctx context.Context) iter.Seq2[*Record, error] {
-	return stream.Of(func(yield func(*Record) error) error {
-		return stream.Each(s.Scan(ctx), func(rec Scanned) error { return yield(rec.Record) })
-	})
+	return stream.Map(s.Scan(ctx), Scanned.record)
 }
 
 // Scanned is a record of a scan. Live is true for the live record of a key.
@@ -121,12 +121,15 @@ type Scanned struct {
 	ordinal uint32
 }
 
+func (rec Scanned) record() *Record { return rec.Record }
+
 // Scan yields the records of Records, with Live set for live records. Errors and validity are those
 // of Live.
 func (s *records) Scan(ctx context.Context) iter.Seq2[Scanned, error] {
-	return indexed(ctx, s, func(x *index, yield func(Scanned) error) error {
+	kept := indexed(ctx, s, func(x *index, yield func(Scanned) error) error {
 		return x.scan(ctx, func(uint32) bool { return true }, yield)
 	})
+	return s.withRemoved(ctx, func([]byte) bool { return true }, kept)
 }
 
 // Get returns the latest record of key, or nil for an absent or deleted key.
@@ -234,8 +237,9 @@ func (o *Sorted) Search(key []byte) (int, error) {
 // Deletion is a deleted key that was not created again. Its bytes are valid until Close.
 type Deletion struct {
 	Key      []byte
-	Revision Revision // of the tombstone
+	Revision Revision // of the tombstone; 0 if it was removed and not found
 	Last     *Record  // the last Put before the tombstone; nil if compacted
+	FreePage bool     // Last, or without a Last the tombstone, is from a free page; a later Put may be lost
 }
 
 // Deleted yields each key with the prefix whose latest record is a tombstone, in the order of
@@ -247,6 +251,13 @@ func (s *records) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletio
 		if err != nil {
 			return err
 		}
+		lost, err := s.removedKeys(ctx, x, prefix)
+		if err != nil {
+			return err
+		}
+		if err := lost.each(ctx, yield); err != nil {
+			return err
+		}
 		for _, at := range slices.Sorted(maps.Keys(last)) {
 			var tombstone, put Record
 			err := x.read(func() error { return cmp.Or(x.at(at, &tombstone), x.at(last[at], &put)) })
@@ -256,7 +267,10 @@ func (s *records) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletio
 			d := &Deletion{Key: tombstone.Key, Revision: tombstone.Revision}
 			if !put.Tombstone {
 				d.Last = &put
+			} else if d.Last, err = lost.last(at); err != nil {
+				return err
 			}
+			d.FreePage = d.Last != nil && d.Last.FreePage
 			if err := yield(d); err != nil {
 				return err
 			}

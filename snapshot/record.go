@@ -44,6 +44,7 @@ type Record struct {
 	ModRevision    int64 // main revision of this Put; Kubernetes shows it as resourceVersion
 	Version        int64 // number of Puts since the creation of the key, from 1
 	Lease          int64 // lease id, 0 for none
+	FreePage       bool  // removed by a compaction, and found in a free page: see Config.FreePages
 }
 
 // parseRevisionKey decodes a key of the key bucket.

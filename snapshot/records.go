@@ -22,6 +22,10 @@ type records struct {
 	idx  *index                // nil until the end of the first scan
 	bad  error                 // the error of the first scan
 	mark func(key []byte) bool // see Mark
+
+	freePages bool // see Config
+	carving   sync.Mutex
+	carved    *removed // nil until the first use
 }
 
 // log is the key bucket as a list of records in revision order. The ordinal of a record is its

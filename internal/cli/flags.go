@@ -92,12 +92,18 @@ func maxExpandFlag() cli.Flag {
 			snapshot.DefaultMaxExpand>>30)}
 }
 
+// freePagesFlag is the flag for records found in free pages; shown names them.
+func freePagesFlag(shown string) cli.Flag {
+	return &cli.BoolFlag{Name: "free-pages", Usage: "also show " + shown + " that a compaction removed and free " +
+		"pages still hold"}
+}
+
 func snapshotConfig(c *cli.Context) snapshot.Config {
 	// 0, the default, if the flag is absent; the flag's Action has checked the value
 	n, _ := parseSize(c.String("max-expand"))
 	// These commands seldom print the digest.
 	late := slices.Contains([]string{"get", "kubectl"}, c.Command.Name)
-	return snapshot.Config{MaxExpand: n, LateDigest: late}
+	return snapshot.Config{MaxExpand: n, LateDigest: late, FreePages: c.Bool("free-pages")}
 }
 
 var sizeSyntax = pattern.New(`^([0-9]+)(?:([kmgt])(i?))?b?$`)

@@ -37,6 +37,9 @@ Objects are shown at their stored version, without the defaults of a server. Age
 the snapshot, or to --age-from. "-o name" reads only keys: it shows unreadable objects, too. "etcdshift export"
 prints objects for "kubectl apply".
 
+--deleted --free-pages also searches the free pages of the file, byte by byte, for objects deleted before the last
+compaction. Such a state is right, but perhaps not the last one, and the revision of the deletion may be unknown.
+
 Exit status: 0 shown, 1 an object was not found or could not be read, 2 usage, or the snapshot lacks the TYPE, 3 not
 printed without --show-secrets, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
@@ -74,6 +77,7 @@ printed without --show-secrets, 130 interrupted.`,
 			atFlag("show"),
 			&cli.BoolFlag{Name: "deleted", Usage: "show objects deleted since the last compaction, in their last " +
 				"state"},
+			freePagesFlag("objects deleted earlier, in states"),
 			showSecretsFlag()),
 		Action: taking(runGet),
 	}
@@ -163,7 +167,7 @@ func getOptions(c *cli.Context, namespace string) get.Options {
 		Quiet: c.Bool("quiet"), Secrets: c.Bool("show-secrets"), Deleted: c.Bool("deleted"),
 		IgnoreNotFound: c.Bool("ignore-not-found"), ManagedFields: c.Bool("show-managed-fields"),
 		NoHeaders: c.Bool("no-headers"), ShowKind: c.Bool("show-kind"), ShowLabels: c.Bool("show-labels"),
-		Stored: c.Bool("stored"),
+		Stored: c.Bool("stored"), FreePages: c.Bool("free-pages"),
 	}
 	if c.Bool("all-namespaces") { // like kubectl with both flags
 		o.Namespace = ""
@@ -177,6 +181,8 @@ func readGetOptions(c *cli.Context) (o get.Options, err error) {
 	switch {
 	case c.IsSet("at") && (c.IsSet("revision") || c.Bool("deleted")):
 		return o, usagef(path, "--at stands for itself: not beside --revision or --deleted")
+	case c.Bool("free-pages") && !c.Bool("deleted"):
+		return o, usagef(path, "--free-pages finds single records, not a state: it takes --deleted")
 	case c.IsSet("revision") && (c.Bool("deleted") || c.Int64("revision") < 1):
 		return o, usagef(path, "--revision takes a revision from 1, and not beside --deleted")
 	}
@@ -320,6 +326,9 @@ func sayWindow(c *cli.Context, s *snapshot.Snapshot) error {
 		}
 		fmt.Fprintf(c.App.ErrWriter, "deletions are known from revision %s to %d; API servers compact every "+
 			"few minutes\n", since, newest)
+		if oldest > 1 && !c.Bool("free-pages") {
+			fmt.Fprintln(c.App.ErrWriter, "--free-pages also finds objects that were deleted earlier")
+		}
 		fmt.Fprintln(c.App.ErrWriter, `objects created again are not shown; "etcdshift history" shows those of one key`)
 	}
 	return nil

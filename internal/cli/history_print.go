@@ -62,6 +62,9 @@ func (p historyPage) step(s *compare.Step) {
 	if s.What != compare.Deleted {
 		head += fmt.Sprintf(", version %d, %d bytes", s.Version, s.Bytes)
 	}
+	if s.FreePage {
+		head += ", found in a free page"
+	}
 	p.Line(colour, head)
 	if s.Time != nil {
 		p.Line(render.Plain, "  "+timeText(*s.Time))

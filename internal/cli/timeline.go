@@ -40,6 +40,9 @@ write without a change does not update; a deletion has no manager.
 Renewals of Leases, Events and records of API servers about themselves are folded and counted; --all or their TYPE
 shows them. --since and --until omit writes that are certainly earlier or later.
 
+--free-pages also searches the free pages of the files, byte by byte, for writes that a compaction removed, and marks
+them. Each is right, but others are missing: the gap stays.
+
 Exit status: 0 shown, 1 damaged, or values could not be read, 2 usage, snapshots of two clusters, or a TYPE that no
 snapshot has, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
@@ -52,6 +55,7 @@ snapshot has, 130 interrupted.`,
 			&cli.StringFlag{Name: "manager", Usage: "show writes with the newest manager `NAME`"},
 			&cli.StringFlag{Name: "since", Usage: "begin at `REVISION` or at a time: " + timeForms},
 			&cli.StringFlag{Name: "until", Usage: "end with `REVISION` or at a time: " + timeForms},
+			freePagesFlag("writes"),
 			&cli.BoolFlag{Name: "all", Usage: "fold nothing"},
 			listFormats()),
 		Action: taking(runTimeline),
@@ -204,6 +208,9 @@ func eventCells(e *compare.Event) []string {
 		object = "(of each key the last write alone is kept)"
 	}
 	manager := strings.Join(stream.Mapped(e.Managers, func(w compare.Writer) string { return w.Manager }), ", ")
+	if e.FreePage {
+		manager = strings.TrimSpace(manager + " (found in a free page)")
+	}
 	if e.Note != "" {
 		manager = strings.TrimSpace(manager + " (" + e.Note + ")")
 	}

@@ -48,7 +48,8 @@ type Step struct {
 	Missing        *Missing `json:"missing,omitempty"` // gap between the previous step and this one
 	// Conflict is set if another snapshot has a different record here: their clusters diverged.
 	Conflict bool   `json:"conflict,omitempty"`
-	Note     string `json:"note,omitempty"` // why the value is compared by its bytes, or is undecodable
+	FreePage bool   `json:"freePage,omitempty"` // only free pages have the record: a compaction removed it
+	Note     string `json:"note,omitempty"`     // why the value is compared by its bytes, or is undecodable
 }
 
 // Missing is the gap before a step.
@@ -106,7 +107,8 @@ type historyReader struct {
 }
 
 // covers reports whether the snapshots have all records of the key between the last step and a
-// revision. A snapshot with that step has all later records, up to its own last revision.
+// revision. A snapshot with that step has all later records, up to its own last revision, unless
+// the step is from a free page.
 func (t *historyReader) covers(to int64) bool {
 	at := t.seen()
 	for moved := true; moved && at < to-1; {
@@ -124,6 +126,9 @@ func (t *historyReader) covers(to int64) bool {
 func (t *historyReader) seen() int64 {
 	at := t.before.Revision
 	for _, source := range t.before.Sources {
+		if t.before.FreePage {
+			break
+		}
 		at = max(at, t.kept[source][1])
 	}
 	return at
@@ -134,6 +139,7 @@ func (t *historyReader) step(ctx context.Context, rec sourced) (*Step, error) {
 		What: Deleted, Revision: rec.Revision.Main, Sub: rec.Revision.Sub, CreateRevision: rec.CreateRevision,
 		Version: rec.Version,
 		Lease:   leaseID(rec.Lease), Bytes: len(rec.Value), Sources: rec.sources, Conflict: rec.conflict,
+		FreePage: rec.FreePage,
 	}
 	for _, source := range rec.sources {
 		s.Snapshots = append(s.Snapshots, t.sides[source].Snapshot().Path())
@@ -278,7 +284,8 @@ func faulting[T any](records iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// takeRevision takes the records of a revision: several if the snapshots disagree.
+// takeRevision takes the records of a revision: several if the snapshots disagree. The sources of a
+// kept record are the snapshots that keep it.
 func takeRevision(queues []queue, at snapshot.Revision) (out []sourced, err error) {
 	for i := range queues {
 		head := queues[i].head
@@ -288,10 +295,14 @@ func takeRevision(queues []queue, at snapshot.Revision) (out []sourced, err erro
 		same := slices.IndexFunc(out, func(s sourced) bool {
 			return s.Tombstone == head.Tombstone && s.Version == head.Version && bytes.Equal(s.Value, head.Value)
 		})
-		if same < 0 {
-			same, out = len(out), append(out, sourced{Record: *head})
+		switch {
+		case same < 0:
+			out = append(out, sourced{Record: *head, sources: []int{i}})
+		case out[same].FreePage && !head.FreePage:
+			out[same].sources, out[same].FreePage = []int{i}, false
+		case out[same].FreePage == head.FreePage:
+			out[same].sources = append(out[same].sources, i)
 		}
-		out[same].sources = append(out[same].sources, i)
 		err = cmp.Or(err, queues[i].advance())
 	}
 	for i := range out {

@@ -46,7 +46,8 @@ type Event struct {
 	Managers []Writer `json:"managers,omitempty"`
 	// Conflict is set if another snapshot has a different record here: their clusters diverged.
 	Conflict bool   `json:"conflict,omitempty"`
-	Note     string `json:"note,omitempty"` // why labels and managers are unknown
+	FreePage bool   `json:"freePage,omitempty"` // only free pages have the record: a compaction removed it
+	Note     string `json:"note,omitempty"`     // why labels and managers are unknown
 
 	unread bool
 }
@@ -157,7 +158,8 @@ func (t *Timeline) gap(ctx context.Context, gap [2]int64, yield func(*Event) err
 func sameLives(ctx context.Context, later *snapshot.Snapshot, gap [2]int64) (map[string]bool, error) {
 	keys := map[string]bool{}
 	return keys, stream.Each(later.Records(ctx), func(rec *snapshot.Record) error {
-		if rec.Tombstone && rec.Revision.Main <= gap[1] || !rec.Tombstone && rec.CreateRevision < gap[0] {
+		if rec.Tombstone && rec.Revision.Main >= gap[0] && rec.Revision.Main <= gap[1] ||
+			!rec.Tombstone && !rec.FreePage && rec.CreateRevision < gap[0] {
 			keys[string(rec.Key)] = true
 		}
 		return nil
@@ -177,6 +179,7 @@ func (t *Timeline) event(ctx context.Context, rec sourced) (*Event, error) {
 	e := &Event{
 		What: Ended, Revision: rec.Revision.Main, Sub: rec.Revision.Sub, Subject: subject, Version: rec.Version,
 		CreateRevision: rec.CreateRevision, Bytes: len(rec.Value), Conflict: rec.conflict,
+		FreePage: rec.FreePage,
 	}
 	switch {
 	case rec.Tombstone:

@@ -48,7 +48,7 @@ type Options struct {
 	Head             func() (any, error) // the head of a document of several objects
 
 	Quiet, Secrets, Deleted, IgnoreNotFound, ManagedFields bool
-	NoHeaders, ShowKind, ShowLabels, Stored                bool
+	NoHeaders, ShowKind, ShowLabels, Stored, FreePages     bool
 }
 
 // Asked is a type and the names of its objects; nil for all.
@@ -75,6 +75,8 @@ type finder struct {
 	kept          int    // objects that were not exported
 	unbounded     int    // number of paths that found too much
 	leftOut       int    // printer columns missing in tables
+	freePages     int    // objects from free pages
+	valueless     int    // deleted objects without a value, even in free pages
 	met           map[[2]string]bool
 }
 
@@ -111,6 +113,7 @@ func (g *finder) unparsed() (errs []error) {
 
 // verdict returns an error about everything that was not shown.
 func (g *finder) verdict() error {
+	g.sayFreePages()
 	errs := g.unparsed()
 	for _, a := range g.asked {
 		for _, name := range a.Names {
@@ -137,7 +140,7 @@ func (g *finder) verdict() error {
 	case g.absent != "":
 		hint := fmt.Sprintf("ask for the field first: --where 'has(%s) && ...'", g.absent)
 		return finding.WithHint(errors.Join(errs...), hint)
-	case errs == nil && g.shown == 0 && !g.Quiet && !g.IgnoreNotFound:
+	case errs == nil && g.shown == 0 && g.valueless == 0 && !g.Quiet && !g.IgnoreNotFound:
 		elsewhere, err := g.elsewhere()
 		if err != nil {
 			return err
@@ -145,6 +148,18 @@ func (g *finder) verdict() error {
 		fmt.Fprintf(g.Errs, "nothing found%s\n", elsewhere)
 	}
 	return errors.Join(errs...)
+}
+
+// sayFreePages prints how many objects are from free pages.
+func (g *finder) sayFreePages() {
+	if g.freePages > 0 && !g.Quiet {
+		fmt.Fprintf(g.Errs, "%s found in free pages: a later state of each may be lost\n",
+			phrase.Count(g.freePages, "object"))
+	}
+	if g.valueless > 0 {
+		fmt.Fprintf(g.Errs, "%s not shown: free pages hold only the record of the deletion\n",
+			phrase.Count(g.valueless, "object"))
+	}
 }
 
 // namesakes names other namespaces with an object of the type and name; "" for none.

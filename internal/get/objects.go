@@ -26,7 +26,8 @@ import (
 // gotten is an object to show.
 type gotten struct {
 	*inspect.Object
-	deletedAt int64            // revision of its deletion
+	deletedAt int64            // revision of its deletion; 0 if unknown
+	freePage  bool             // its value is from a free page, or has been lost
 	unfit     bool             // not selected
 	unasked   *finding.Finding // why --where has no result; nil otherwise
 	cells     []any            // of a table
@@ -121,6 +122,13 @@ func (g *finder) chosen(a Asked, all iter.Seq2[*gotten, error]) iter.Seq2[*gotte
 			if err := g.ctx.Err(); err != nil || o.unfit {
 				return err
 			}
+			if o.freePage && errors.Is(o.Err, inspect.ErrCompactedAway) {
+				g.valueless++
+				return nil
+			}
+			if o.freePage {
+				g.freePages++
+			}
 			g.met[[2]string{a.Type.Name(), o.Parsed.Name}] = true
 			err := o.Err
 			if err == nil {
@@ -166,7 +174,7 @@ func (g *finder) selected(a Asked) iter.Seq2[*gotten, error] {
 	ctx, in := g.ctx, g.selection(a)
 	if g.Deleted {
 		return stream.Map(g.reader.DeletedObjects(ctx, a.Type, in), func(d *inspect.DeletedObject) *gotten {
-			return &gotten{Object: d.Object, deletedAt: d.Revision}
+			return &gotten{Object: d.Object, deletedAt: d.Revision, freePage: d.FreePage}
 		})
 	}
 	return stream.Map(g.reader.Entries(ctx, a.Type, in), func(e *inspect.Entry) *gotten {
@@ -232,7 +240,7 @@ func (g *finder) sorted(a Asked) iter.Seq2[*gotten, error] {
 			if err != nil {
 				return err
 			}
-			o := &gotten{Object: item.Object, deletedAt: item.deletedAt}
+			o := &gotten{Object: item.Object, deletedAt: item.deletedAt, freePage: item.freePage}
 			value, _, err := path.First(jsonpath.NewWork(g.ctx, o.Content), o.Content)
 			if _, err = g.bounded(o, "--sort-by", err); err != nil {
 				return err

@@ -124,8 +124,9 @@ type ListEnd struct {
 
 // deletedAt is the time of a deletion.
 type deletedAt struct {
-	Revision int64            `json:"revision"`
-	Time     *compare.Bracket `json:"time,omitempty"` // approximate time; absent if unknown
+	Revision int64            `json:"revision"`           // 0 if unknown, only with --free-pages
+	Time     *compare.Bracket `json:"time,omitempty"`     // approximate time; absent if unknown
+	FreePage bool             `json:"freePage,omitempty"` // the state is from a free page, and perhaps not the last
 }
 
 // printDocument prints one object, or a v1 List of several with the field "etcdshift".
@@ -148,7 +149,11 @@ func (p *printer) printDocument() error {
 	}
 	err = p.contents(encode, func(o *gotten) error {
 		if p.Deleted {
-			end.Deletions = append(end.Deletions, deletedAt{o.deletedAt, p.clock.At(o.deletedAt)})
+			at := deletedAt{Revision: o.deletedAt, FreePage: o.freePage}
+			if at.Revision > 0 {
+				at.Time = p.clock.At(at.Revision)
+			}
+			end.Deletions = append(end.Deletions, at)
 		}
 		return list.AddEncoded(o.text, o.err)
 	})

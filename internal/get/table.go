@@ -87,7 +87,12 @@ func (p *printer) newTable(kind *inspect.Type) *typeTable {
 		t.before = append(t.before, column{"Namespace", 0, func(o *gotten) any { return o.Parsed.Namespace }})
 	}
 	if p.Deleted {
-		t.after = append(t.after, column{"Deleted-Revision", 0, func(o *gotten) any { return o.deletedAt }},
+		t.after = append(t.after, column{"Deleted-Revision", 0, func(o *gotten) any {
+			if o.deletedAt == 0 {
+				return unknown
+			}
+			return o.deletedAt
+		}},
 			column{"Deleted-About", 0, func(o *gotten) any {
 				return p.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.About })
 			}},
@@ -97,6 +102,14 @@ func (p *printer) newTable(kind *inspect.Type) *typeTable {
 			column{"Not-After", 1, func(o *gotten) any {
 				return p.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.NotAfter })
 			}})
+	}
+	if p.FreePages {
+		t.after = append(t.after, column{"Found", 0, func(o *gotten) any {
+			if o.freePage {
+				return "free page"
+			}
+			return "history"
+		}})
 	}
 	if p.Stored {
 		t.after = append(t.after, storedColumns()...)
@@ -127,11 +140,13 @@ func (p *printer) newTable(kind *inspect.Type) *typeTable {
 
 // deletedAbout formats a time of the bracket of a deletion.
 func (p *printer) deletedAbout(o *gotten, of func(*compare.Bracket) time.Time) any {
-	if at := p.clock.At(o.deletedAt); at != nil && !of(at).IsZero() {
+	if at := p.clock.At(o.deletedAt); o.deletedAt > 0 && at != nil && !of(at).IsZero() {
 		return of(at).Format(time.RFC3339)
 	}
-	return "<unknown>"
+	return unknown
 }
+
+const unknown = "<unknown>" // a cell
 
 func labelsOf(o *gotten) map[string]string {
 	return (&unstructured.Unstructured{Object: o.Content}).GetLabels()

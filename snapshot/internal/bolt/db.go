@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -20,6 +21,8 @@ type DB struct {
 	Free        uint64 // pages in use by neither the metas nor the tree of the root
 	Lost        uint64 // free pages missing from a stored free list
 	FreelistErr error  // the fault of the stored free list
+
+	used []uint64 // a bit for each page of the metas and the tree of the root
 }
 
 // Bucket is a top-level bucket, such as "key".
@@ -62,8 +65,9 @@ func Open(ctx context.Context, image []byte, m Meta, old *DB) (*DB, error) {
 			}
 		}
 	}
-	db.Free = m.HighWater - w.pages
+	db.Free, db.used = m.HighWater-w.pages, w.used
 	if m.Freelist != NoFreelist {
+		w.used = slices.Clone(w.used)
 		db.FreelistErr = w.freelist(m.Freelist)
 		db.Lost = m.HighWater - w.pages
 	}
@@ -136,6 +140,39 @@ func (db *DB) Extent(id uint64) (Page, error) {
 
 func (db *DB) outside(id uint64) error {
 	return fmt.Errorf("%w: page %d lies outside the %d pages of the file", ErrDamaged, id, db.HighWater)
+}
+
+// Span is a range of offsets in a file, in bytes: From is part of it, To is not.
+type Span struct{ From, To int64 }
+
+// Unused returns the parts of the image outside of the metas and the tree: free pages, and the end
+// of each page, behind its elements. They hold bytes of earlier transactions.
+func (db *DB) Unused(ctx context.Context) ([]Span, error) {
+	var spans []Span
+	add := func(from, to int64) {
+		if from < to {
+			spans = append(spans, Span{from, to})
+		}
+	}
+	size := int64(db.PageSize)
+	from := 2 * size
+	for id := uint64(2); id < db.HighWater; {
+		if db.used[id/64]&(1<<(id%64)) == 0 {
+			id++
+			continue
+		}
+		p, err := db.Page(id)
+		if err := cmp.Or(ctx.Err(), err); err != nil {
+			return nil, err
+		}
+		start := int64(id) * size
+		add(from, start)
+		id += uint64(p.Overflow()) + 1
+		from = int64(id) * size
+		add(start+int64(p.end()), from)
+	}
+	add(from, db.Bytes())
+	return spans, nil
 }
 
 // LeafCount returns the number of leaves of b.

@@ -25,7 +25,8 @@ const (
 
 var le = binary.LittleEndian
 
-// Page is a page with its overflow pages. All methods except Check require a successful Check.
+// Page is a page with its overflow pages. All methods except Check and HasKind require a successful
+// Check.
 type Page []byte
 
 func (p Page) ID() uint64     { return le.Uint64(p) }
@@ -34,6 +35,15 @@ func (p Page) Count() int     { return int(le.Uint16(p[10:])) }
 func (p Page) Overflow() int  { return int(le.Uint32(p[12:])) }
 func (p Page) IsLeaf() bool   { return p.Flags() == FlagLeaf }
 func (p Page) IsBranch() bool { return p.Flags() == FlagBranch }
+
+// HasKind reports whether the flags are those of one kind of page.
+func (p Page) HasKind() bool {
+	switch p.Flags() {
+	case FlagBranch, FlagLeaf, FlagMeta, FlagFreelist:
+		return true
+	}
+	return false
+}
 
 // Leaf returns element i of a leaf page.
 func (p Page) Leaf(i int) (flags uint32, key, value []byte) {
@@ -121,6 +131,16 @@ func (p Page) Check() error {
 		before = key
 	}
 	return nil
+}
+
+// end returns the offset behind the last byte of an element.
+func (p Page) end() uint64 {
+	end := uint64(HeaderSize + p.Count()*ElementSize)
+	for i := range p.Count() {
+		start, size := p.Extent(i)
+		end = max(end, start+size)
+	}
+	return end
 }
 
 // tight reports whether the elements of p have no gaps between them and only zeros after the last.

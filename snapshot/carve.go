@@ -1,0 +1,202 @@
+package snapshot
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+)
+
+// found is a record found in the bytes of a file, without the tree.
+type found struct {
+	main int64
+	at   int64  // offset of the revision key
+	size uint32 // of the revision key and the KeyValue
+}
+
+// carver finds records by their bytes: a revision key, followed by a KeyValue with the fields in
+// etcd's order and the same revision. No page header is needed. A tombstone has no revision in its
+// KeyValue, only a key.
+//
+// The bytes of a value have no checksum, but a page is written as a whole: a record is only partial
+// if a later page begins within it, and such a page has a header with its own number.
+type carver struct {
+	data     []byte
+	pageSize int64
+	last     int64 // highest main revision
+}
+
+// findBytes is the number of bytes searched by one goroutine at a time.
+const findBytes = 4 << 20
+
+// Limits of a found record. A server accepts requests up to a few megabytes.
+const (
+	maxFoundSub  = 1 << 31
+	maxFoundSize = 256 << 20 // bytes
+)
+
+// find appends the records that begin in a span and end before limit. The bytes of a record are
+// not searched for other records.
+func (c *carver) find(in bolt.Span, limit int64, out []found) []found {
+	const sep = 8 // offset of the separator in a revision key
+	for at := in.From + sep; ; at++ {
+		end := min(in.To+sep, limit)
+		if at >= end {
+			return out
+		}
+		next := bytes.IndexByte(c.data[at:end], '_')
+		if next < 0 {
+			return out
+		}
+		at += int64(next)
+		if f, ok := c.record(at-sep, limit); ok {
+			out = append(out, f)
+			at += int64(f.size) - sep - 1
+		}
+	}
+}
+
+// record returns the record at an offset, if it ends before limit.
+func (c *carver) record(at, limit int64) (f found, ok bool) {
+	k := c.data[at:limit]
+	if len(k) <= revisionKeySize || k[0]|k[1]|k[9]|k[10]|k[11]|k[12] != 0 {
+		return f, false
+	}
+	n := revisionKeySize
+	tombstone := k[n] == tombstoneMark
+	if tombstone {
+		n++
+	}
+	k, v := k[:n], k[n:]
+	v = v[:keyValueSize(v, tombstone)]
+	var rec Record
+	if len(v) == 0 || parseRecord(k, v, &rec) != nil || rec.follows(nil) != nil {
+		return f, false
+	}
+	if rec.Revision.Main < 1 || rec.Revision.Main > c.last || rec.Revision.Sub >= maxFoundSub ||
+		rec.Version > rec.ModRevision-rec.CreateRevision+1 {
+		return f, false
+	}
+	size := len(k) + len(v)
+	if size > maxFoundSize || c.isPartial(at, at+int64(size)) {
+		return f, false
+	}
+	return found{rec.Revision.Main, at, uint32(size)}, true
+}
+
+// isPartial reports whether a page begins between two offsets and says so in its header.
+func (c *carver) isPartial(from, to int64) bool {
+	to = min(to, int64(len(c.data))-bolt.HeaderSize+1)
+	for at := (from/c.pageSize + 1) * c.pageSize; at < to; at += c.pageSize {
+		if p := bolt.Page(c.data[at:]); p.ID() == uint64(at/c.pageSize) && p.HasKind() {
+			return true
+		}
+	}
+	return false
+}
+
+// keyValueSize returns the length of the KeyValue at the beginning of b; 0 for none. The length
+// follows from the fields.
+func keyValueSize(b []byte, tombstone bool) int {
+	at := 0
+	skip := func(num protowire.Number, typ protowire.Type) bool {
+		if at == len(b) || uint64(b[at]) != protowire.EncodeTag(num, typ) {
+			return false
+		}
+		n := protowire.ConsumeFieldValue(num, typ, b[at+1:])
+		if n >= 0 {
+			at += 1 + n
+		}
+		return n >= 0
+	}
+	if !skip(fieldKey, protowire.BytesType) {
+		return 0
+	}
+	if tombstone {
+		return at
+	}
+	for _, num := range []protowire.Number{fieldCreateRevision, fieldModRevision, fieldVersion} {
+		if !skip(num, protowire.VarintType) {
+			return 0
+		}
+	}
+	value := at < len(b) && uint64(b[at]) == protowire.EncodeTag(fieldValue, protowire.BytesType) // absent if empty
+	if value && !skip(fieldValue, protowire.BytesType) {
+		return 0 // cut off
+	}
+	end := at
+	// A lease is optional, and old bytes may follow the last record of a page. The field of an ID
+	// by etcd has 9 or 10 bytes; a shorter field needs a revision key or zeros behind it.
+	const usual = 9
+	if skip(fieldLease, protowire.VarintType) && at-end < usual && at < len(b) && b[at] != 0 {
+		return end
+	}
+	return at
+}
+
+// id returns the revision key of a record, and one more byte for a Put.
+func (c *carver) id(f found) []byte { return c.data[f.at : f.at+revisionKeySize+1] }
+
+func (c *carver) bytesOf(f found) []byte { return c.data[f.at : f.at+int64(f.size)] }
+
+// parse decodes a found record.
+func (c *carver) parse(f found, rec *Record) error {
+	b, n := c.bytesOf(f), revisionKeySize
+	if b[n] == tombstoneMark {
+		n++
+	}
+	return parseRecord(b[:n:n], b[n:], rec)
+}
+
+// sorted puts records in the order of the key bucket, each once. Records that differ in their bytes
+// stay.
+func (c *carver) sorted(all []found) []found {
+	slices.SortFunc(all, func(a, b found) int {
+		return cmp.Or(cmp.Compare(a.main, b.main), bytes.Compare(c.id(a), c.id(b)), cmp.Compare(a.size, b.size),
+			bytes.Compare(c.bytesOf(a), c.bytesOf(b)), cmp.Compare(a.at, b.at))
+	})
+	return slices.CompactFunc(all, func(a, b found) bool {
+		return a.size == b.size && a.main == b.main && bytes.Equal(c.bytesOf(a), c.bytesOf(b))
+	})
+}
+
+// findAll returns the records in some spans, sorted. The memory for equal records, of which there
+// are many, is reused.
+func (c *carver) findAll(ctx context.Context, in *input, spans []bolt.Span) ([]found, error) {
+	var parts, limits []bolt.Span
+	for _, s := range spans {
+		for from := s.From; from < s.To; from += findBytes {
+			parts = append(parts, bolt.Span{From: from, To: min(from+findBytes, s.To)})
+			limits = append(limits, s)
+		}
+	}
+	const leastSorted, together = 1 << 20, 64
+	var all []found
+	end := int64(0) // of the last record
+	for most := leastSorted; len(parts) > 0; {
+		n := min(together, len(parts))
+		made := make([][]found, n)
+		err := in.Parallel(ctx, n, func(i int) error {
+			made[i] = c.find(parts[i], limits[i].To, nil)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range slices.Concat(made...) {
+			if f.at >= end {
+				all, end = append(all, f), f.at+int64(f.size)
+			}
+		}
+		if len(all) > most {
+			all = c.sorted(all)
+			most = max(leastSorted, 2*len(all))
+		}
+		parts, limits = parts[n:], limits[n:]
+	}
+	return c.sorted(all), nil
+}
