@@ -41,14 +41,13 @@ func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) 
 	if inServer(v.GVK) {
 		return nil, nil // every release decodes both versions
 	}
-	versions := storageVersions(kind, minor)
-	if len(versions) == 0 {
+	to := kind.WithVersion(storageVersion(kind, minor))
+	if to.Version == "" {
 		return nil, ErrNotInRelease
 	}
-	if v.GVK.GroupKind() == kind && slices.Contains(versions, v.GVK.Version) {
+	if v.GVK == to {
 		return nil, nil
 	}
-	to := kind.WithVersion(versions[len(versions)-1])
 	like, writes := written(to)
 	if !writes {
 		return nil, fmt.Errorf("%s: %w", name(to), ErrNoForm)
@@ -102,13 +101,10 @@ func written(to schema.GroupVersionKind) (like schema.GroupVersionKind, writes b
 // Rewrites reports whether Storage can take objects of a kind to a minor release.
 func Rewrites(gvk schema.GroupVersionKind, minor int) bool {
 	kind := gvk.GroupKind()
-	versions := storageVersions(kind, minor)
-	if len(versions) == 0 {
-		return false
-	}
-	_, writes := written(kind.WithVersion(versions[len(versions)-1]))
+	version := storageVersion(kind, minor)
+	_, writes := written(kind.WithVersion(version))
 	_, isAlike := alike()[gvk]
-	return writes && (isAlike || legacyscheme.Scheme.Recognizes(gvk))
+	return version != "" && writes && (isAlike || legacyscheme.Scheme.Recognizes(gvk))
 }
 
 // kept reports whether a server finds all fields of an object in another form of the object.
@@ -141,24 +137,25 @@ func Convert(content map[string]any, to schema.GroupVersionKind) (map[string]any
 	return out, err
 }
 
-// storageVersions returns the versions at which a release stores a kind: one, but for kinds stored
-// at the version of the request.
-func storageVersions(kind schema.GroupKind, minor int) (versions []string) {
+// storageVersion returns the version at which a release stores a kind, "" for a kind that the
+// release does not have.
+func storageVersion(kind schema.GroupKind, minor int) string {
 	everywhere := true
 	for _, s := range kindSpans()[kind] {
-		if everywhere = everywhere && s.stored.last == 0; s.stored.has(minor) {
-			versions = append(versions, s.version)
+		if s.stored.has(minor) {
+			return s.version
 		}
+		everywhere = everywhere && s.stored.last == 0
 	}
 	if !everywhere || !InRelease(kind, minor) {
-		return versions
+		return ""
 	}
 	for _, gv := range legacyscheme.Scheme.PrioritizedVersionsForGroup(kind.Group) {
 		if legacyscheme.Scheme.Recognizes(gv.WithKind(kind.Kind)) {
-			return []string{gv.Version}
+			return gv.Version
 		}
 	}
-	return nil
+	return ""
 }
 
 // alike maps versions of releases before LinkedRelease to a version with all their fields, under

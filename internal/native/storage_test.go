@@ -72,6 +72,25 @@ func TestStorage(t *testing.T) {
 	require.Greater(t, converted, 400)
 }
 
+// TestStorageVersions checks that each release has one storage version of each of its kinds, and
+// decodes it.
+func TestStorageVersions(t *testing.T) {
+	for kind, versions := range kindSpans() {
+		for minor := OldestRelease; minor <= LinkedRelease; minor++ {
+			stored := 0
+			for _, v := range versions {
+				if v.stored.has(minor) {
+					stored++
+				}
+			}
+			require.LessOrEqual(t, stored, 1, "%s of 1.%d", kind, minor)
+			version := storageVersion(kind, minor)
+			require.Equal(t, version != "", InRelease(kind, minor), "%s of 1.%d", kind, minor)
+			require.True(t, version == "" || DecodedBy(kind.WithVersion(version), minor), "%s of 1.%d", kind, minor)
+		}
+	}
+}
+
 // TestStorageOfRemovedVersions checks versions that the linked release does not decode.
 func TestStorageOfRemovedVersions(t *testing.T) {
 	for old, like := range alike() {
