@@ -29,6 +29,7 @@ type cluster struct {
 	metadata  metadata.Interface
 	discovery *discovery.DiscoveryClient
 	process   *process
+	unready   error // the last answer of readyz, which names failed checks
 }
 
 // startCluster runs etcd and kube-apiserver, with additional flags, on a restored data directory.
@@ -43,6 +44,11 @@ func startServer(t testing.TB, name, dataDir string, more ...string) *cluster {
 	c := &cluster{store: startStore(t, dataDir)}
 	dir := t.TempDir()
 	flags := append(serverFlags(t, dir, c.store.url), more...)
+	defer func() {
+		if c.unready != nil {
+			t.Logf("%s is not ready: %v", name, c.unready)
+		}
+	}()
 	c.process, _ = startReady(t, name, func(port string) bool { return c.connect(t, dir, port) },
 		func(port string) []string { return append(flags, "--secure-port="+port) })
 	return c
@@ -93,7 +99,8 @@ func (c *cluster) connect(t testing.TB, dir, port string) bool {
 	if err != nil {
 		return false // the certificate is incomplete
 	}
-	if _, err := c.discovery.RESTClient().Get().AbsPath("/readyz").DoRaw(context.Background()); err != nil {
+	_, c.unready = c.discovery.RESTClient().Get().AbsPath("/readyz").DoRaw(context.Background())
+	if c.unready != nil {
 		return false
 	}
 	c.objects, err = dynamic.NewForConfig(c.config)
