@@ -126,7 +126,13 @@ func (p *Printer) row(obj runtime.Object, now time.Time) ([]any, error) {
 	// The printers read the clock. Times become whole seconds and move to the present, so that ages
 	// are exact if a row takes less than a second.
 	const soon = 900 * time.Millisecond
-	change := func(to func(t time.Time) time.Time) { p.times.change(reflect.ValueOf(of).Elem(), to) }
+	change := func(to func(t time.Time) time.Time) {
+		p.times.each(reflect.ValueOf(of).Elem(), func(t *time.Time) {
+			if !t.IsZero() {
+				*t = to(*t)
+			}
+		})
+	}
 	change(func(t time.Time) time.Time {
 		if now.IsZero() {
 			return now
@@ -184,26 +190,24 @@ func instantsOf(t reflect.Type, known map[reflect.Type]*instants) *instants {
 	return s
 }
 
-// change replaces every time in v but zero.
-func (s *instants) change(v reflect.Value, of func(time.Time) time.Time) {
+// each calls do for every time in v.
+func (s *instants) each(v reflect.Value, do func(*time.Time)) {
 	switch {
 	case s == nil:
 	case s.here:
-		if t := v.Addr().Interface().(*time.Time); !t.IsZero() {
-			*t = of(*t)
-		}
+		do(v.Addr().Interface().(*time.Time))
 	case v.Kind() == reflect.Pointer:
 		if !v.IsNil() {
-			s.below.change(v.Elem(), of)
+			s.below.each(v.Elem(), do)
 		}
 	case v.Kind() == reflect.Slice:
 		for i := range v.Len() {
-			s.below.change(v.Index(i), of)
+			s.below.each(v.Index(i), do)
 		}
 	case v.Kind() == reflect.Struct:
 		for i, below := range s.fields {
 			if below != nil {
-				below.change(v.Field(i), of)
+				below.each(v.Field(i), do)
 			}
 		}
 	}

@@ -3,8 +3,11 @@ package native
 import (
 	"reflect"
 	"slices"
+	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -45,6 +48,27 @@ func defaulted(gvk schema.GroupVersionKind, content map[string]any) (runtime.Obj
 // internal sets the defaults of an object of a Go type of k8s.io/api, and converts it to the type
 // that a server works with. Both share memory.
 func internal(obj runtime.Object) (runtime.Object, error) {
-	legacyscheme.Scheme.Default(obj)
+	setDefaults(obj)
 	return legacyscheme.Scheme.UnsafeConvertToVersion(obj, runtime.InternalGroupVersioner)
+}
+
+// setDefaults sets the defaults of an object of a Go type of k8s.io/api. A default of the present
+// time, as of the timeAdded of a taint of a device, becomes the creation of the object: the same at
+// each read.
+func setDefaults(obj runtime.Object) {
+	of := reflect.TypeOf(obj).Elem()
+	if !strings.HasPrefix(of.PkgPath(), "k8s.io/api/resource/") { // no other defaults read the clock
+		legacyscheme.Scheme.Default(obj)
+		return
+	}
+	times := instantsOf(of, map[reflect.Type]*instants{})
+	stored := map[*time.Time]bool{}
+	times.each(reflect.ValueOf(obj).Elem(), func(t *time.Time) { stored[t] = true })
+	legacyscheme.Scheme.Default(obj)
+	created, err := meta.Accessor(obj)
+	times.each(reflect.ValueOf(obj).Elem(), func(t *time.Time) {
+		if err == nil && !stored[t] {
+			*t = created.GetCreationTimestamp().Time
+		}
+	})
 }

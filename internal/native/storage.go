@@ -56,7 +56,7 @@ func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) 
 	if err != nil {
 		return nil, err
 	}
-	legacyscheme.Scheme.Default(obj)
+	setDefaults(obj)
 	before, err := toContent(obj)
 	if err != nil {
 		return nil, err

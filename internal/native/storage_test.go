@@ -72,6 +72,29 @@ func TestStorage(t *testing.T) {
 	require.Greater(t, converted, 400)
 }
 
+// TestDefaultsOfTheClock checks that a default of the present time becomes the creation of the
+// object, and that only resource.k8s.io has such defaults.
+func TestDefaultsOfTheClock(t *testing.T) {
+	v, err := encoding.Parse([]byte(`{"kind":"DeviceTaintRule","apiVersion":"resource.k8s.io/v1alpha3","metadata":` +
+		`{"name":"a","creationTimestamp":"2026-01-02T03:04:05Z"},"spec":{"taint":{"key":"a","effect":"NoExecute"}}}`))
+	require.NoError(t, err)
+	form, err := Storage(v.GVK.GroupKind(), v, LinkedRelease)
+	require.NoError(t, err)
+	require.Contains(t, string(form.Value), `"timeAdded":"2026-01-02T03:04:05Z"`)
+
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
+	require.NoError(t, err)
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "pkg", "apis", "*", "v*", "defaults.go"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		group := filepath.Base(filepath.Dir(filepath.Dir(path)))
+		require.True(t, group == "resource" || !strings.Contains(string(text), "Now()"), path)
+	}
+}
+
 // TestStorageVersions checks that each release has one storage version of each of its kinds, and
 // decodes it.
 func TestStorageVersions(t *testing.T) {
