@@ -68,7 +68,10 @@ func TestReleaseRefuses(t *testing.T) {
 	r.refusedFor("error dead-version "+claim, "warning not-in-release "+group)
 	require.Contains(t, r.reason(codeVersionDead.Name), "Kubernetes 1.30 is the last that decodes this version")
 	require.Contains(t, r.reason(codeNotInRelease.Name), "Kubernetes 1.34 has no PodGroup.scheduling.k8s.io")
-	require.Empty(t, c.migrate(Options{Release: 34}, codeVersionDead.Name).changed())
+	r = c.migrate(Options{Release: 34}, codeVersionDead.Name)
+	require.Empty(t, r.changed())
+	require.Contains(t, r.BuiltinKinds, transform.KindCount{Kind: "PodGroup", From: "scheduling.k8s.io/v1beta1",
+		Skipped: 1})
 	r = c.migrate(Options{Release: 34, RemoveUnserved: true}, codeVersionDead.Name)
 	require.Contains(t, r.out, claim)
 	require.NotContains(t, r.out, group)

@@ -75,6 +75,7 @@ func (s *storage) renew(ctx context.Context, e *transform.Entry, one *renewal) (
 		reason := fmt.Sprintf("Kubernetes 1.%d has no %s", s.opts.Release, one.from.GroupKind())
 		if !s.opts.RemoveUnserved {
 			s.Raise(string(e.Key), codeNotInRelease.Because("%s", reason))
+			s.renewals.count(one.from, "").Skipped++
 			return nil
 		}
 		s.Raise(string(e.Key), codeNotInRelease.Because("%s: deleted", reason))
