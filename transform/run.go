@@ -54,8 +54,8 @@ type Options struct {
 	Diff func(ctx context.Context, in *inspect.Reader, changes iter.Seq2[snapshot.Change, error],
 		granted []snapshot.Lease) error
 	// Restores, if set, is called with the members in the snapshot before the plan. It returns the
-	// names of those that the caller restores itself: the report has restore commands for the others.
-	// An error fails the run.
+	// names of those that the caller restores itself. The report has restore commands for the
+	// others. An error fails the run.
 	Restores func(members []snapshot.Member) (here []string, err error)
 	// Progress, if set, is called with the name of each phase as the phase begins, and with a
 	// function that returns the completed part of the phase, from 0 to 1; nil if unknown.
