@@ -177,13 +177,18 @@ func isFieldName(key string) bool {
 
 // holdsKnown reports whether a text contains a secret of k, plain, quoted, encoded or packed.
 func (w walker) holdsKnown(text string, k searcher) bool {
-	return w.clean.holds(w.unpacker, text, func(text string) bool { return searchKnown(w, text, k) })
+	return w.clean.holds(w.unpacker, text, nil, func(text string) bool { return searchKnown(w, text, k) })
 }
 
 func searchKnown(w walker, text string, k searcher) bool {
 	of := w.inner()
-	of.binary = k.binary()
-	of.find = func(plain string) bool {
+	of.binary, of.find = k.binary(), finder(k)
+	return of.find(text) || of.holdsPacked(text)
+}
+
+// finder returns a function that reports whether a text contains a secret of k, plain or quoted.
+func finder(k searcher) func(text string) bool {
+	return func(plain string) bool {
 		for range deepest {
 			if k.in(plain) != "" {
 				return true
@@ -195,5 +200,38 @@ func searchKnown(w walker, text string, k searcher) bool {
 		}
 		return false
 	}
-	return of.find(text) || of.holdsPacked(text)
+}
+
+// others looks for shared secrets while an object is searched for its own: if none is met, and the
+// object has no secrets of its own, redactKnown would find nothing. It may meet more: texts that
+// redactKnown shows.
+type others struct {
+	*Shared
+	met *bool
+}
+
+func (o *others) meet() {
+	if o != nil {
+		*o.met = true
+	}
+}
+
+func (o *others) lookAt(text string) {
+	if o != nil && !*o.met {
+		*o.met = finder(o.Shared)(text)
+	}
+}
+
+// lookAtPacked looks at an encoded part of a text that is too short for a secret of the object.
+func (o *others) lookAtPacked(w walker, part encoded) {
+	if !*o.met {
+		w.find, w.others = finder(o.Shared), nil
+		*o.met = part.err == ErrPacked || len(part.plain) >= shortest && w.holds(part.plain)
+	}
+}
+
+func (o *others) lookAtKey(w walker, key string) {
+	if w.note = nil; o != nil && !*o.met && !isFieldName(key) && w.holds(key) {
+		*o.met = true
+	}
 }

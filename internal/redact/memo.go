@@ -39,8 +39,8 @@ func (m *memo[T]) of(text string) (*T, *atomic.Pointer[kept[T]]) {
 type clean struct{ *memo[int] }
 
 // holds is search, which is left out for a text known to be clean. The budget of u is lowered like
-// in a search.
-func (c clean) holds(u *Unpacker, text string, search func(string) bool) bool {
+// in a search. A text is also not clean if secrets of other objects were met.
+func (c clean) holds(u *Unpacker, text string, o *others, search func(string) bool) bool {
 	if c.memo == nil || len(text) > longestKept {
 		return search(text)
 	}
@@ -51,7 +51,7 @@ func (c clean) holds(u *Unpacker, text string, search func(string) bool) bool {
 	}
 	before := u.left
 	found := search(text)
-	if !found && u.left > 0 { // a used up budget ends a search
+	if !found && u.left > 0 && (o == nil || !*o.met) { // a used up budget ends a search
 		at.Store(&kept[int]{strings.Clone(text), before - u.left})
 	}
 	return found

@@ -16,14 +16,17 @@ const tokenAnnotation = "openshift.io/token-secret.value"
 
 // redactObject redacts secrets found by name or shape, then copies of these and of shared secrets.
 func (w walker) redactObject(key []byte, obj map[string]any, shared *Shared) (changed bool) {
-	own := known{}
+	own, met := known{}, false
 	w.note = noter(own.add)
+	if len(shared.index) > 0 {
+		w.others, w.binary = &others{shared, &met}, shared.isBinary
+	}
 	changed = w.redactOwn(key, obj)
-	w.note = nil
+	w.note, w.others, w.binary = nil, nil, false
 	if w.clean = shared.clean; len(own) > 0 {
 		w.clean = clean{}
 	}
-	return len(own)+len(shared.index) > 0 && w.redactKnown(obj, both{own, shared}) || changed
+	return (met || len(own) > 0) && w.redactKnown(obj, both{own, shared}) || changed
 }
 
 // redactOwn redacts the secrets of an object itself, found by name, shape or kind; secrets of other
@@ -80,7 +83,8 @@ type walker struct {
 	find     func(text string) bool      // replaces the search of holds if not nil
 	names    names
 	clean    clean // texts known to hold no secret
-	binary   bool  // find looks for other bytes than ASCII too
+	others   *others
+	binary   bool // find or others look for other bytes than ASCII too
 }
 
 func newWalker(with Replace) walker {
@@ -106,10 +110,13 @@ func (w walker) walk(value any, field string) (changed bool) {
 		changed = w.redactKind(v)
 		around := w.names.class(field)
 		for name, child := range v {
+			w.others.lookAtKey(w, name)
 			switch {
 			case isPublic(name):
+				w.others.meet()
 				continue
 			case name == "spec" && isDefinition(v): // all other fields are a schema
+				w.others.meet()
 				spec, _ := child.(map[string]any)
 				changed = w.walk(spec["conversion"], "conversion") || changed
 				continue

@@ -64,6 +64,7 @@ type encoded struct {
 	plain      string
 	edit       edit
 	err        error // plain is incomplete
+	brief      bool  // encoded in fewer than leastNamed letters
 }
 
 // edit returns an encoded part with other content. It returns false if the result would not decode

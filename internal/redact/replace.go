@@ -40,6 +40,7 @@ const longestTaken = 16 << 10
 func (w walker) hidden(part Part, value any) any {
 	text, is := value.(string)
 	if w.note != nil && part != mixed { // holds has noted the secrets inside
+		w.others = nil
 		w.noteParts(part, value)
 	}
 	switch {

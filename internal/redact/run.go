@@ -89,6 +89,7 @@ func (u *Unpacker) decodeRuns(text string, least int, texts bool, yield func(enc
 		if !u.decodeHex(&of, old, least, texts, yield) {
 			return false
 		}
+		brief := len(of.letters) < leastNamed
 		offsets := 4
 		if least == leastWhole {
 			offsets = 1
@@ -97,7 +98,7 @@ func (u *Unpacker) decodeRuns(text string, least int, texts bool, yield func(enc
 			of.decode(offset)
 			longest, one := textsIn(of.plain)
 			if !texts || !u.skip(of.plain, longest) {
-				f := encoded{begin: of.begin, end: of.end, plain: string(of.plain)}
+				f := encoded{begin: of.begin, end: of.end, plain: string(of.plain), brief: brief}
 				if offset == 0 {
 					f.edit = reencode(old, f.plain, func(plain string) string { return encodeAs(old, plain) })
 				}
@@ -109,7 +110,7 @@ func (u *Unpacker) decodeRuns(text string, least int, texts bool, yield func(enc
 				break
 			}
 			if offset == 0 {
-				if !u.spend(encoded{begin: of.begin, end: of.end, plain: u.inflate(of.plain)}, yield) {
+				if !u.spend(encoded{begin: of.begin, end: of.end, plain: u.inflate(of.plain), brief: brief}, yield) {
 					return false
 				}
 			}
@@ -127,7 +128,7 @@ func (u *Unpacker) decodeHex(of *run, old string, least int, texts bool, yield f
 			of.plain, _ = hex.AppendDecode(of.plain[:0], of.letters[begin:end-(end-begin)%2])
 			longest, one := textsIn(of.plain)
 			if !texts || !u.skip(of.plain, longest) {
-				f := encoded{begin: of.begin, end: of.end, plain: string(of.plain)}
+				f := encoded{begin: of.begin, end: of.end, plain: string(of.plain), brief: end-begin < leastNamed}
 				if end-begin == len(of.letters) {
 					f.edit = reencode(old, f.plain, func(plain string) string { return hexAs(old, plain) })
 				}

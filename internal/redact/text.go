@@ -23,17 +23,17 @@ func holdsSecret(text string) bool { return newWalker(nil).holds(text) }
 // holds reports whether a text has a secret: by shape, by name in the parsed text, or in a line. If
 // secrets are noted, holds continues after the first one.
 func (w walker) holds(text string) bool {
-	search := func(text string) bool { return search(w, text) }
 	if w.texts == 0 {
-		return w.clean.holds(w.unpacker, text, search)
+		return w.clean.holds(w.unpacker, text, w.others, func(text string) bool { return search(w, text) })
 	}
-	return search(text)
+	return search(w, text)
 }
 
 func search(w walker, text string) bool {
 	if w.find != nil {
 		return w.find(text) || w.holdsPacked(text)
 	}
+	w.others.lookAt(text)
 	found := false
 	for _, in := range []func(string) bool{w.hasShape, w.holdsPacked, w.holdsNamed} {
 		if found = in(text) || found; found && w.note == nil {
@@ -67,13 +67,13 @@ func (w walker) hasShape(text string) bool {
 }
 
 func (w walker) holdsNamed(text string) (found bool) {
-	if w.texts > 0 && !isText(text) || !mentions(text) {
+	if w.texts > 0 && !isText(text) || !w.mentions(text) {
 		return false
 	}
 	if w.texts < deepest && len(text) <= largest && mayParse(text) {
 		if documents, err := parse(text); err == nil {
 			changed, of := scanComments(text), w.inner()
-			of.with = nil
+			of.with, of.others = nil, nil // the text has been looked at for secrets of others
 			for _, document := range documents {
 				changed = of.walk(document, "") || changed
 			}
@@ -97,12 +97,18 @@ func (w walker) holdsPacked(text string) bool {
 		return true
 	}
 	inner, least, found := w.inner(), leastNamed, false
-	if w.find != nil {
+	if w.find != nil || w.others != nil {
 		least = leastKnown
+	}
+	if inner.texts == deepest { // redactKnown counts one level more
+		w.others.meet()
 	}
 	texts := !w.binary && inner.texts <= deepest
 	for f := range w.unpacker.decode(text, least, texts) {
-		if f.err == ErrPacked || len(f.plain) >= shortest && (inner.texts > deepest || inner.holds(f.plain)) {
+		switch {
+		case f.brief && w.find == nil:
+			w.others.lookAtPacked(inner, f)
+		case f.err == ErrPacked || len(f.plain) >= shortest && (inner.texts > deepest || inner.holds(f.plain)):
 			if w.note == nil {
 				return true
 			}
@@ -114,7 +120,7 @@ func (w walker) holdsPacked(text string) bool {
 
 // mentions reports whether a word of several in a text names a secret or its container. Most texts
 // have none.
-func mentions(text string) bool {
+func (w walker) mentions(text string) bool {
 	for begin, end := 0, 0; end <= len(text); end++ {
 		if end < len(text) && isNameByte(text[end]) {
 			continue
@@ -122,7 +128,8 @@ func mentions(text string) bool {
 		switch name := text[begin:end]; {
 		case len(name) == len(text): // a name without a value
 			return false
-		case name == "auths", name == "kty", name == "key", name == "Key", classify(name) != plainName: // "API key: x"
+		case name == "auths", name == "kty", name == "key", name == "Key", // "API key: x"
+			mayName(name) && w.names.class(name) != plainName:
 			return true
 		}
 		begin = end + 1
