@@ -3,12 +3,14 @@ package render
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 )
@@ -46,15 +48,26 @@ func TestDeepObjects(t *testing.T) {
 	}
 }
 
-// TestIndented checks that indented JSON is that of json.Indent.
-func TestIndented(t *testing.T) {
-	for _, text := range []string{"1", `"a"`, "{}", "[]", "[{},[]]", `{"a":[1,2,{"b":null}],"c":{},"d":[[[]],{"e":true}]}`,
-		`{"\"":"\\","\\\"{":"[,:]}","a b":" \\\\\" "}`, "[\"\x7f\",\"\u009b{\",\"\u00e9\u202e\",\"\u2028\\n\"]\n",
-		strings.Repeat("[", deepest-1) + strings.Repeat("]", deepest-1)} {
-		require.False(t, tooDeep([]byte(text), "    ", "  "))
+// TestContent checks that the JSON of an object is that of encoding/json and json.Indent.
+func TestContent(t *testing.T) {
+	for _, text := range []string{`{}`, `{"a":null,"b":true,"c":[],"d":{},"e":[[],[{}]],"f":-7,"g":1e21,"h":0.5}`,
+		`{"b":[1,2,{"z":null,"a":"<&>"}],"a":{"c":"x"}}`, `{"\"":"\\","\\\"{":"[,:]}","a b":" \\\\\" \n\t\b\u0001"}`,
+		"{\"\u00e9\":[\"\x7f\",\"a\u009b{\",\"\u00e9\u202e\",\"\u2028\\n\"]}",
+	} {
+		obj := map[string]any{"bytes": "a\xff\xc2"}
+		require.NoError(t, utiljson.Unmarshal([]byte(text), &obj))
+		plain, err := line(obj)
+		require.NoError(t, err)
 		var want bytes.Buffer
-		require.NoError(t, json.Indent(&want, []byte(text), "    ", "  "))
-		require.Equal(t, string(escapeControls(want.Bytes())), string(indented([]byte(text), "    ", "  ")))
+		require.NoError(t, json.Indent(&want, plain, "    ", "  "))
+		got, ok := indentedContent(obj, "    ", "  ")
+		require.True(t, ok)
+		require.Equal(t, string(escapeControls(want.Bytes())), string(got))
+	}
+	for name, value := range map[string]any{"another type": 7, "no map": map[string]any(nil), "no list": []any(nil),
+		"no number": math.NaN(), "deep": nested(deepest)} {
+		_, ok := indentedContent(map[string]any{"a": value}, "", "  ")
+		require.False(t, ok, name)
 	}
 }
 

@@ -37,58 +37,27 @@ func write(w io.Writer) func([]byte, error) error {
 // encode returns v as JSON with a line end and escaped control characters, on one line if indent is
 // "" or v is nested too deep. Lines after the first begin with prefix.
 func encode(v any, prefix, indent string) ([]byte, error) {
+	if obj, is := v.(map[string]any); is && indent != "" {
+		if text, ok := indentedContent(obj, prefix, indent); ok {
+			return text, nil
+		}
+	}
+	text, err := line(v)
+	if err != nil || prefix == "" && indent == "" || tooDeep(text, prefix, indent) {
+		return escapeControls(text), err
+	}
+	var out bytes.Buffer
+	err = json.Indent(&out, text, prefix, indent)
+	return escapeControls(out.Bytes()), err
+}
+
+// line returns v as JSON on one line, with a line end.
+func line(v any) ([]byte, error) {
 	var line bytes.Buffer
 	e := json.NewEncoder(&line)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	if prefix == "" && indent == "" || tooDeep(line.Bytes(), prefix, indent) {
-		return escapeControls(line.Bytes()), nil
-	}
-	return indented(line.Bytes(), prefix, indent), nil
-}
-
-// indented returns JSON of one line, not too deep, like json.Indent, and escapes controls.
-func indented(line []byte, prefix, indent string) []byte {
-	out := make([]byte, 0, 2*len(line))
-	blanks := "\n" + prefix + strings.Repeat(indent, deepest)
-	begin := blanks[:1+len(prefix)]
-	for i := 0; i < len(line); i++ {
-		switch c := line[i]; c {
-		case '"':
-			end, ascii := i+1, true
-			for ; line[end] != '"'; end++ {
-				ascii = ascii && line[end] < 0x7f
-				if line[end] == '\\' {
-					end++
-				}
-			}
-			text := line[i : end+1]
-			if !ascii {
-				text = escapeControls(text)
-			}
-			out, i = append(out, text...), end
-		case '{', '[':
-			if line[i+1] == c+2 { // its end
-				out = append(out, c, c+2)
-				i++
-				continue
-			}
-			begin = blanks[:len(begin)+len(indent)]
-			out = append(append(out, c), begin...)
-		case '}', ']':
-			begin = blanks[:len(begin)-len(indent)]
-			out = append(append(out, begin...), c)
-		case ',':
-			out = append(append(out, c), begin...)
-		case ':':
-			out = append(out, ": "...)
-		default:
-			out = append(out, c)
-		}
-	}
-	return out
+	err := e.Encode(v)
+	return line.Bytes(), err
 }
 
 const (
