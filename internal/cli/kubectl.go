@@ -102,7 +102,7 @@ func (k *onFile) serve(ctx context.Context) (*serve.Server, error) {
 		}
 	}
 	server, err := serve.New(ctx, k.opened.Reader, serve.Config{Address: "localhost:80",
-		Secrets: k.c.Bool("show-secrets"), Once: true, Report: report})
+		Secrets: k.c.Bool("show-secrets"), Once: true, Brief: true, Report: report})
 	k.started = true
 	return server, err
 }

@@ -44,19 +44,45 @@ func (l *lines) RoundTrip(request *http.Request) (*http.Response, error) {
 		return answer, nil
 	}
 	defer answer.Body.Close()
-	var content any
-	d := json.NewDecoder(answer.Body)
-	d.UseNumber()
-	if err := d.Decode(&content); err != nil {
-		return nil, fmt.Errorf("the answer: %w", err)
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && !isPlain(text) {
+		text, err = quoteNames(text)
 	}
-	text, err := json.Marshal(render.QuoteNames(content))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the answer: %w", err)
 	}
 	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 	answer.Header.Set("Content-Length", strconv.Itoa(len(text)))
 	return answer, nil
+}
+
+// quoteNames returns an answer with quoted names.
+func quoteNames(text []byte) ([]byte, error) {
+	var content any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&content); err != nil {
+		return nil, err
+	}
+	return json.Marshal(render.QuoteNames(content))
+}
+
+// isPlain reports whether quoteNames would surely change no name: each text is printable ASCII
+// without a quotation mark. It is a fast filter: decoding takes longer than the server's work.
+func isPlain(text []byte) bool {
+	for i, c := range text {
+		switch {
+		case c == '\\':
+			rest := text[i:]
+			if !bytes.HasPrefix(rest, []byte(`\u003c`)) && !bytes.HasPrefix(rest, []byte(`\u003e`)) &&
+				!bytes.HasPrefix(rest, []byte(`\u0026`)) { // "<", ">" and "&", as encoding/json writes them
+				return false
+			}
+		case c < ' ' && c != '\n', c > '~':
+			return false
+		}
+	}
+	return true
 }
 
 // unquote restores the real names in the path and the field selector of a request.

@@ -31,6 +31,7 @@ type Config struct {
 	Token   string            // required of clients; "" if the connection itself authenticates
 	Secrets bool              // show credentials
 	Once    bool              // a watch ends after the objects
+	Brief   bool              // objects in rows of tables have no managedFields: kubectl shows none there
 	Report  func(line string) // called with objects that are not served; calls are serialized
 }
 

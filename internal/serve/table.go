@@ -106,7 +106,7 @@ func (p *page) directRow(
 	if err != nil {
 		return row, false
 	}
-	m, err := metadata(e, v, hide)
+	m, err := p.metadata(e, v, hide)
 	row.Object.Object = m
 	if err == nil && hide != nil {
 		hideCells(hide, row.Cells)
@@ -124,10 +124,13 @@ func hideCells(hide *redact.Shared, cells []any) {
 }
 
 // metadata decodes and redacts the metadata of a protobuf value: field 1 of every kind.
-func metadata(e *inspect.Entry, v encoding.Value, hide *redact.Shared) (*metav1.PartialObjectMetadata, error) {
+func (p *page) metadata(e *inspect.Entry, v encoding.Value, hide *redact.Shared) (*metav1.PartialObjectMetadata, error) {
 	m := &metav1.PartialObjectMetadata{}
 	if err := m.Unmarshal(v.Raw); err != nil {
 		return nil, err
+	}
+	if p.source.Brief {
+		m.ManagedFields = nil
 	}
 	m.ResourceVersion = strconv.FormatInt(e.ModRevision, 10)
 	if hide == nil {
@@ -155,6 +158,9 @@ func (s *store) rowOf(o *unstructured.Unstructured, include metav1.IncludeObject
 	}
 	row := metav1.TableRow{Cells: cells}
 	if row.Object.Object = o; include != metav1.IncludeObject { // also for IncludeNone: the handlers remove it
+		if s.source.Brief {
+			o.SetManagedFields(nil)
+		}
 		row.Object.Object = meta.AsPartialObjectMetadata(o)
 	}
 	return row

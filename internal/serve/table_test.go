@@ -34,6 +34,28 @@ func TestTableRows(t *testing.T) {
 	}
 }
 
+// TestBriefRows checks that brief rows lack managedFields and nothing else.
+func TestBriefRows(t *testing.T) {
+	whole := start(t, everyKey)
+	brief := start(t, everyKey, func(c *serve.Config) { c.Brief = true })
+	managed := 0
+	for _, gvr := range whole.resources(t) {
+		want, got := whole.table(t, objectPath(gvr), "Metadata"), brief.table(t, objectPath(gvr), "Metadata")
+		require.Len(t, got.Rows, len(want.Rows))
+		for i, row := range want.Rows {
+			var o metav1.PartialObjectMetadata
+			require.NoError(t, json.Unmarshal(row.Object.Raw, &o))
+			managed += len(o.ManagedFields)
+			o.ManagedFields = nil
+			var is metav1.PartialObjectMetadata
+			require.NoError(t, json.Unmarshal(got.Rows[i].Object.Raw, &is))
+			require.Equal(t, o, is, gvr)
+			require.Equal(t, ageless(row.Cells), ageless(got.Rows[i].Cells), gvr)
+		}
+	}
+	require.NotZero(t, managed)
+}
+
 // TestFlowSchemas checks that rows of FlowSchemas are ordered by precedence, like a server's.
 func TestFlowSchemas(t *testing.T) {
 	s := start(t, everyKey)
