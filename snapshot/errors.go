@@ -8,6 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 
 // Errors of files that cannot be used, or only in part.
@@ -35,7 +36,8 @@ var (
 // read and not a file of another format.
 func IsDamage(err error) bool {
 	return !errors.Is(err, context.Canceled) &&
-		(errors.Is(err, ErrDamaged) || errors.Is(err, ErrDigest) || errors.Is(err, ErrTruncated))
+		(errors.Is(err, ErrDamaged) || errors.Is(err, ErrDigest) || errors.Is(err, ErrTruncated) ||
+			errors.Is(err, wal.ErrDamaged))
 }
 
 // Errors of requests.

@@ -42,9 +42,12 @@ type Snapshot struct {
 //
 // A raw member/snap/db is accepted with a warning: the file has no digest and may be larger than
 // its image. Both kinds may be compressed (gzip, zstd, zip) or be the only database of an archive
-// (zip, tar, tar.gz), recognized by the content: Open reads an expanded copy. Errors wrap
-// [ErrNotSnapshot], [ErrTruncated], [ErrDamaged], [ErrExpand], [ErrScratch] or an error of the file
-// system.
+// (zip, tar, tar.gz), recognized by the content: Open reads an expanded copy.
+//
+// The data directory of a stopped member, or its folder "member", is accepted too: Open reads its
+// database and the entries of the log after it, from a copy. A restarted server would serve the
+// same. Errors wrap [ErrNotSnapshot], [ErrTruncated], [ErrDamaged], [ErrExpand], [ErrRunning],
+// [ErrLog], [ErrScratch] or an error of the file system.
 func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 	f, err := cfg.File, error(nil)
 	if f == nil {
@@ -124,6 +127,7 @@ func (s *Snapshot) geometry() (m bolt.Meta, err error) {
 	case size%512 != 0 && s.raw:
 		return m, fmt.Errorf("%w: %d bytes are neither a snapshot (a multiple of 512 and a digest of %d) "+
 			"nor a database file", ErrTruncated, size, sha256.Size)
+	case s.directory != nil: // load warns
 	case s.raw:
 		s.warn("no digest: this is a database file (member/snap/db), not an etcdctl snapshot; " +
 			"the write-ahead log beside it may hold later changes")

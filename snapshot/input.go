@@ -20,15 +20,23 @@ import (
 // input is an open file, mapped into memory.
 type input struct {
 	path        string
-	given       *os.File    // at path
-	owned       bool        // close given with the input
-	info        fs.FileInfo // of given
-	compression string      // of given, "" for none
-	file        *os.File    // given, or a scratch file with its expanded content
-	data        []byte      // whole content of file, mapped read-only
-	old         *input      // the file whose pages are read in place of equal pages; nil for none
+	given       *os.File      // at path
+	owned       bool          // close given with the input
+	info        fs.FileInfo   // of given
+	compression string        // of given, "" for none
+	directory   *DataDir      // given is a data directory; nil for a file
+	watched     []watchedFile // the files of a data directory
+	file        *os.File      // given, or a scratch file with its expanded content
+	data        []byte        // whole content of file, mapped read-only
+	old         *input        // the file whose pages are read in place of equal pages; nil for none
 	warnings    []string
 	*work
+}
+
+// watchedFile is a file that must stay as it is.
+type watchedFile struct {
+	path string
+	info fs.FileInfo
 }
 
 // work counts the reads of a file.
@@ -43,8 +51,14 @@ type work struct {
 // Path returns the name by which the file was opened.
 func (in *input) Path() string { return in.path }
 
-// Size returns the size in bytes of the file as given, compressed or not.
-func (in *input) Size() int64 { return in.info.Size() }
+// Size returns the size in bytes of the file as given, compressed or not; of a data directory, the
+// size of its image.
+func (in *input) Size() int64 {
+	if in.directory != nil {
+		return int64(len(in.data))
+	}
+	return in.info.Size()
+}
 
 // Image returns the file in the form for etcdutl: expanded, the digest included.
 func (in *input) Image() *io.SectionReader {
@@ -86,16 +100,19 @@ func (in *input) load(ctx context.Context, cfg Config) (err error) {
 	size := in.info.Size()
 	switch {
 	case in.info.IsDir():
-		return fmt.Errorf("%w: it is a directory", ErrNotSnapshot)
+		size, err = in.loadDirectory(ctx, cfg)
 	case !in.info.Mode().IsRegular():
 		return fmt.Errorf("%w: it is not a regular file", ErrNotSnapshot)
 	case size == 0:
 		return foreign(nil)
 	}
-	if err := Solid(in.info); err != nil {
+	if err = cmp.Or(err, Solid(in.info)); err != nil {
 		return err
 	}
-	if in.compression = compressionOf(in.given); in.compression != "" {
+	if in.directory == nil {
+		in.compression = compressionOf(in.given)
+	}
+	if in.compression != "" {
 		if size, err = in.expand(ctx, cfg); err != nil {
 			return err
 		}
@@ -129,12 +146,19 @@ func (in *input) unchanged() error {
 	if in.info == nil {
 		return nil // not read yet
 	}
+	for _, w := range in.watched {
+		if now, err := os.Stat(w.path); err != nil || differs(now, w.info) {
+			return ErrChanged
+		}
+	}
 	now, err := in.given.Stat()
-	if err == nil && (now.Size() != in.info.Size() || !now.ModTime().Equal(in.info.ModTime())) {
+	if err == nil && in.directory == nil && differs(now, in.info) {
 		err = ErrChanged
 	}
 	return err
 }
+
+func differs(a, b fs.FileInfo) bool { return a.Size() != b.Size() || !a.ModTime().Equal(b.ModTime()) }
 
 // wrap adds the path to an error, unless the error has a path. If the file differs from the opened
 // file, the error is ErrChanged: other findings may be wrong for both.

@@ -24,6 +24,7 @@ type random struct {
 	t       testing.TB
 	r       *rand.Rand
 	server  *etcdtest.Server
+	dir     string // data directory of server
 	model   *store
 	compact int64
 	leases  []int64
@@ -31,9 +32,10 @@ type random struct {
 }
 
 // newRandom returns a random after the given number of requests.
-func newRandom(t testing.TB, seed, stream uint64, steps int) *random {
+func newRandom(t testing.TB, seed, stream uint64, steps int, changes ...etcdtest.Change) *random {
 	o := &random{t: t, r: rand.New(rand.NewPCG(seed, stream)), model: &store{rev: 1, lives: map[string]life{}}}
-	o.server = etcdtest.Start(t, filepath.Join(t.TempDir(), "random.etcd"))
+	o.dir = filepath.Join(t.TempDir(), "random.etcd")
+	o.server = etcdtest.Start(t, o.dir, changes...)
 	for range steps {
 		o.step()
 	}
@@ -213,9 +215,10 @@ func (o *random) compactAt(rev int64) {
 }
 
 // check saves a snapshot and compares all ways of reading with the server and the model.
-func (o *random) check() {
+func (o *random) check() { o.checkSnapshot(open(o.t, saved(o.t, o.server))) }
+
+func (o *random) checkSnapshot(s *Snapshot) {
 	t := o.t
-	s := open(t, saved(t, o.server))
 	oldest, newest, err := s.Kept(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, []int64{max(o.compact, 1), o.model.rev}, []int64{oldest, newest})

@@ -25,9 +25,10 @@ const (
 	maxLeaseTTL = 9_000_000_000 // seconds (etcd server/lease/lessor.go, MaxLeaseTTL)
 
 	// Field numbers of leasepb.Lease (etcd server/lease/leasepb/lease.proto). A grant does not set
-	// the third field, RemainingTTL.
-	fieldLeaseID  = 1
-	fieldLeaseTTL = 2
+	// the third field.
+	fieldLeaseID        = 1
+	fieldLeaseTTL       = 2
+	fieldLeaseRemaining = 3
 
 	fieldAlarmMember = 1 // of etcdserverpb.AlarmMember
 	fieldAlarm       = 2

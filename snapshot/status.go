@@ -32,6 +32,8 @@ type Status struct {
 	Compression   string `json:"compression,omitempty"`   // "gzip", "zstd", "zip" or "tar"
 	ExpandedBytes int64  `json:"expandedBytes,omitempty"` // size of the expanded file
 
+	DataDir *DataDir `json:"dataDir,omitempty"` // of a data directory
+
 	Revision         int64 `json:"revision"`         // current revision of a server started on the file
 	LastRecord       int64 `json:"lastRecord"`       // revision in "etcdutl snapshot status", may be lower
 	CompactRevision  int64 `json:"compactRevision"`  // finished, 0 for none
@@ -146,6 +148,7 @@ func (s *Snapshot) Counts(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	st.Path, st.Bytes, st.Raw, st.Warnings = s.path, s.Size(), s.raw, s.warnings
+	st.DataDir = s.directory
 	st.PageSize, st.Pages, st.FreePages = s.db.PageSize, s.db.HighWater, s.db.Free
 	st.Revision, st.LastRecord = x.revision(), x.last.Main
 	st.CompactRevision, st.ScheduledCompact = x.finished, x.scheduled

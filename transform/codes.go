@@ -5,6 +5,7 @@ import "github.com/etcdshift/etcdshift/finding"
 // The codes that Run reports, and the codes common to several migrations.
 var (
 	CodeRawFile           = finding.Lookup("raw-file")
+	CodeDataDir           = finding.Lookup("data-directory")
 	CodeCompressed        = finding.Lookup("compressed")
 	CodeFreeList          = finding.Lookup("free-list")
 	CodeBumpTooLarge      = finding.Lookup("bump-too-large")

@@ -226,7 +226,10 @@ func checkPaths(in, out string) error {
 func OddFile(s *snapshot.Snapshot) (warnings []*finding.Finding) {
 	for i, w := range s.Warnings() {
 		code := CodeRawFile
-		if i == 0 && s.Compression() != "" {
+		switch {
+		case s.DataDir() != nil:
+			code = CodeDataDir
+		case i == 0 && s.Compression() != "":
 			code = CodeCompressed
 		}
 		warnings = append(warnings, code.Because("%s", w))

@@ -62,7 +62,7 @@ func (s *Spec) AllCodes() []*finding.Code {
 // RunCodes returns the codes that a run of the command may report besides AllCodes. A command with
 // Builds stages no values and raises no revision.
 func (s *Spec) RunCodes() []*finding.Code {
-	codes := []*finding.Code{CodeRawFile, CodeCompressed, CodeFreeList}
+	codes := []*finding.Code{CodeRawFile, CodeCompressed, CodeDataDir, CodeFreeList}
 	if s.Builds {
 		return codes
 	}

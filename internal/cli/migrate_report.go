@@ -66,6 +66,7 @@ func sameRecords(r *transform.Report) string {
 	}{
 		{transform.CodeCompressed, "the input is compressed"},
 		{transform.CodeRawFile, "the input is a raw file"},
+		{transform.CodeDataDir, "the input is a data directory"},
 		{transform.CodeFreeList, "the input has a wrong free list"},
 	} {
 		if slices.ContainsFunc(r.Problems, func(p finding.Finding) bool { return p.Code == odd.code }) {

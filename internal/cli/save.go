@@ -22,11 +22,12 @@ import (
 func saveCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "save",
-		Usage:     "take a snapshot of a live etcd",
+		Usage:     "take a snapshot of a live etcd, or of a stopped member's data directory",
 		ArgsUsage: "OUT",
 		Description: `etcdshift save before.db --cacert ca.crt --cert etcd.crt --key etcd.key \
     --endpoints https://10.0.0.1:2379,https://10.0.0.2:2379
-ETCDCTL_USER=root:PASSWORD etcdshift save before.db`,
+ETCDCTL_USER=root:PASSWORD etcdshift save before.db
+etcdshift save --data-dir /var/lib/etcd before.db`,
 		UsageText: `Takes the same snapshot as "etcdctl snapshot save", with the flags and variables
 (ETCDCTL_ENDPOINTS) of etcdctl; a flag overrides its variable. Of several endpoints, followers come before the
 leader. Refused are learners, members without a leader or with a CORRUPT alarm, and members more than --max-lag raft
@@ -37,9 +38,14 @@ OUT has mode 0600, replaces no file, and appears only after it was received comp
 SHA-256 is compared with the SHA-256 from the member. Give the endpoints of members, not of a load balancer. In a
 cluster without quorum, "etcdctl snapshot save" still saves the data of one member.
 
+--data-dir DIR makes OUT from the data directory of a stopped or dead member, and changes nothing there: its database
+and the entries of its log after it, which a restarted member would have. Of several members, entries that may not be
+committed are left out, and their keys listed.
+
 Exit status: 0 saved, 1 failed or no suitable member, 2 usage, 130 interrupted. With any status except 0 there is no
 OUT.`,
 		Flags: append(etcdFlags(),
+			&cli.StringFlag{Name: "data-dir", Usage: "read the data directory `DIR` of a stopped member"},
 			&cli.Int64Flag{Name: "max-lag", Value: save.DefaultMaxLag,
 				Usage: "refuse a member more than `N` raft entries behind the newest"},
 			textOrJSON(), quietFlag()),
@@ -51,9 +57,10 @@ OUT.`,
 type saved struct {
 	answerHead
 	Output   snapshot.FileInfo `json:"output"`
-	Member   save.Member       `json:"member"`  // source of the snapshot
-	Refused  []save.Untaken    `json:"refused"` // unsuitable endpoints
-	Failed   []save.Untaken    `json:"failed"`  // interrupted downloads, in order
+	Member   *save.Member      `json:"member,omitempty"`  // source of the snapshot, if it was live
+	DataDir  *snapshot.DataDir `json:"dataDir,omitempty"` // source of the snapshot, with --data-dir
+	Refused  []save.Untaken    `json:"refused"`           // unsuitable endpoints
+	Failed   []save.Untaken    `json:"failed"`            // interrupted downloads, in order
 	Warnings []string          `json:"warnings"`
 }
 
@@ -68,6 +75,9 @@ func runSave(c *cli.Context, args []string) error {
 	case c.Int64("max-lag") < 0:
 		return usagef(commandPath(c), "--max-lag is %d; it takes a number from 0", c.Int64("max-lag"))
 	}
+	if c.String("data-dir") != "" {
+		return saveDirectory(c, out)
+	}
 	if err := fromEnvironment(c); err != nil {
 		return err
 	}
@@ -78,18 +88,18 @@ func runSave(c *cli.Context, args []string) error {
 	ctx, cancel := commandTimeout(c)
 	defer cancel()
 	r, err := download(ctx, c, out, save.Options{Etcd: spec, MaxLag: uint64(c.Int64("max-lag"))})
+	if err != nil {
+		return saveFailure(err, out)
+	}
+	return printSaved(c, saved{answerTo("SavedSnapshot"), r.FileInfo, &r.Member, nil, listed(r.Refused),
+		listed(r.Failed), listed(r.Warnings)})
+}
+
+func saveFailure(err error, out string) error {
 	if errors.Is(err, syscall.ENOSPC) && !s3.Is(out) {
 		return &failure{exitFailed, err, "the folder of OUT needs room for the whole database of a member"}
 	}
-	if err != nil {
-		return err
-	}
-	warn(c, r.Warnings...)
-	if err := printSaved(c, out, r); err != nil {
-		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", err, out, transform.Written),
-			"the snapshot was saved; only printing failed"}
-	}
-	return nil
+	return err
 }
 
 func commandTimeout(c *cli.Context) (context.Context, context.CancelFunc) {
@@ -118,13 +128,17 @@ func download(ctx context.Context, c *cli.Context, out string, o save.Options) (
 	return save.Run(ctx, out, o)
 }
 
-func printSaved(c *cli.Context, out string, r *save.Result) error {
+func printSaved(c *cli.Context, doc saved) (err error) {
+	warn(c, doc.Warnings...)
 	if wantsJSON(c) {
-		doc := saved{answerTo("SavedSnapshot"), r.FileInfo, r.Member, listed(r.Refused), listed(r.Failed),
-			listed(r.Warnings)}
-		return render.JSON(c.App.Writer, doc)
+		err = render.JSON(c.App.Writer, doc)
+	} else {
+		_, err = fmt.Fprintf(c.App.Writer, "%s: %s, revision %d, %s, sha256 %s\n", render.Printable(doc.Output.Path),
+			render.Size(doc.Output.Bytes), doc.Output.Revision, phrase.Count(doc.Output.Keys, "key"), doc.Output.SHA256)
 	}
-	_, err := fmt.Fprintf(c.App.Writer, "%s: %s, revision %d, %s, sha256 %s\n",
-		render.Printable(out), render.Size(r.Bytes), r.Revision, phrase.Count(r.Keys, "key"), r.SHA256)
-	return err
+	if err != nil {
+		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", err, doc.Output.Path, transform.Written),
+			"the snapshot was saved; only printing failed"}
+	}
+	return nil
 }

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/etcdshift/etcdshift/internal/sandbox"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 func TestMain(m *testing.M) {
@@ -62,6 +65,7 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"fixture":  fixtureCmd,
+			"member":   memberCmd,
 			"exits":    exitsCmd,
 			"flip":     flipCmd,
 			"truncate": truncateCmd,
@@ -90,6 +94,21 @@ func fixtureCmd(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), data, 0o440))
 	unchanging(ts, args[1])
+}
+
+// memberCmd unpacks a recorded data directory, whose files the script must not change.
+func memberCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: member NAME DIR")
+	}
+	dir := ts.MkAbs(args[1])
+	ts.Check(etcdtest.UnpackMember(testdata(filepath.Join("wal", args[0]+".tar.zst")), dir))
+	ts.Check(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			unchanging(ts, path)
+		}
+		return err
+	}))
 }
 
 // unchanging checks at the end of the script that a file has the same bytes, size, mode and times

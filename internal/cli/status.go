@@ -26,10 +26,10 @@ func statusCommand() *cli.Command {
 		Description: `etcdshift status before.db
 etcdshift status -o json before.db
 etcdshift status n1.db n2.db n3.db`,
-		UsageText: `Reads a file of "etcdctl snapshot save" or a raw member/snap/db, also compressed with gzip, zstd
-or zip, checks its digest and structure and prints a summary. "sha256" is the value of sha256sum, "hash" of "etcdutl
-snapshot status", "hashkv" of "etcdctl endpoint hashkv". They differ between two saves of the same objects. "content",
-printed with --content, does not: it covers only live keys and values.
+		UsageText: `Reads a file of "etcdctl snapshot save" or a raw member/snap/db, also compressed with gzip, zstd or zip,
+or the data directory of a stopped member, checks its digest and structure and prints a summary. "sha256" is the
+value of sha256sum, "hash" of "etcdutl snapshot status", "hashkv" of "etcdctl endpoint hashkv". They differ between
+two saves of the same objects. "content", printed with --content, does not: it covers only live keys and values.
 
 Warnings come first, such as objects that break when their version is removed from a CustomResourceDefinition, or
 that are broken already. The table shows the versions of the stored bytes, regardless of the API and
@@ -94,7 +94,10 @@ func readStatus(c *cli.Context, o *opened) (st status, err error) {
 
 func printStatus(w io.Writer, st status) error {
 	kind := "etcdctl snapshot"
-	if st.Raw {
+	switch {
+	case st.DataDir != nil:
+		kind = "data directory of a member"
+	case st.Raw:
 		kind = "database file (member/snap/db)"
 	}
 	rows := [][]any{
@@ -110,6 +113,10 @@ func printStatus(w io.Writer, st status) error {
 		rows = append(rows, []any{"etcd", st.EtcdVersion})
 	}
 	add := func(name, format string, args ...any) { rows = append(rows, []any{name, fmt.Sprintf(format, args...)}) }
+	if d := st.DataDir; d != nil {
+		add("cluster", "%s", d.Cluster)
+		add("log", "entry %d (member %s)", d.Entry, d.Member)
+	}
 	add("revision", "%s", st.Status.CurrentRevision())
 	add("compacted", "%s", st.Status.Compacted())
 	add("keys", "%d", st.Keys)

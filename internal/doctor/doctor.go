@@ -312,7 +312,11 @@ func checkFile(d *doctor) error {
 		d.raise(nil, codeNoLiveKey, "no key is live, %d are deleted: a cluster restored from the file is empty",
 			st.Tombstones)
 	}
-	if st.Digest != "ok" {
+	switch {
+	case st.DataDir != nil:
+		d.raise(nil, codeNoDigest, "the data directory of a member: nothing shows whether its database was "+
+			"copied whole")
+	case st.Digest != "ok":
 		d.raise(nil, codeNoDigest,
 			"a database file of a member (member/snap/db): nothing shows whether it was copied whole, and the WAL "+
 				"beside it may hold newer writes")

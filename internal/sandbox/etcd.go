@@ -69,8 +69,10 @@ func RestoreTime(bytes int64) time.Duration {
 }
 
 // IsPlain reports whether etcdutl can read the file of a snapshot: it reads neither compressed
-// files nor standard input.
-func IsPlain(s *snapshot.Snapshot) bool { return s.Compression() == "" && s.Path() != "-" }
+// files, nor standard input, nor the log of a data directory.
+func IsPlain(s *snapshot.Snapshot) bool {
+	return s.Compression() == "" && s.Path() != "-" && s.DataDir() == nil
+}
 
 // PlainFile returns the path of a snapshot, or of an expanded copy in dir that the caller removes.
 func PlainFile(dir string, s *snapshot.Snapshot) (path string, err error) {

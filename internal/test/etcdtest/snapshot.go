@@ -1,14 +1,17 @@
 package etcdtest
 
 import (
+	"archive/tar"
 	"compress/gzip"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
@@ -70,6 +73,42 @@ func Unpack(t testing.TB, packed string) (path string) {
 	WriteNew(t, path, z)
 	require.NoError(t, os.Chmod(path, 0o444))
 	return path
+}
+
+// UnpackMember unpacks a recorded data directory (tar, zstd) into dir, as the folder "data".
+func UnpackMember(packed, dir string) error {
+	f, err := os.Open(packed)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	for r := tar.NewReader(z); err == nil; {
+		var h *tar.Header
+		if h, err = r.Next(); err == nil {
+			err = unpackOne(filepath.Join(dir, h.Name), h, r)
+		}
+	}
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+func unpackOne(path string, h *tar.Header, r io.Reader) error {
+	if h.Typeflag == tar.TypeDir {
+		return os.MkdirAll(path, 0o700)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	return errors.Join(err, f.Close(), os.Chtimes(path, h.ModTime, h.ModTime))
 }
 
 // Edit changes the database of a data directory directly, without etcd.

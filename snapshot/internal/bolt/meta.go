@@ -12,7 +12,7 @@ import (
 var (
 	ErrNotBolt = finding.WithLasting(errors.New("not an etcd snapshot"),
 		"give a file that \"etcdctl snapshot save\" made, or a member/snap/db, or one of them compressed (gzip, "+
-			"zstd, zip) or in an archive (zip, tar, tar.gz)")
+			"zstd, zip) or in an archive (zip, tar, tar.gz), or the data directory of a stopped member")
 	ErrTruncated = finding.WithLasting(errors.New("file is truncated"),
 		"the file was not written or copied to its end; try another copy, or take a new snapshot")
 	ErrDamaged = finding.WithLasting(errors.New("file is damaged"),

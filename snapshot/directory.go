@@ -1,0 +1,374 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/publish"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
+)
+
+// Errors of a data directory.
+var (
+	// ErrRunning is returned for a data directory whose database an etcd has open.
+	ErrRunning = finding.WithHint(errors.New("an etcd uses the data directory"),
+		"\"etcdshift save OUT\" takes a snapshot of a running member; or stop the member")
+	// ErrLog is returned for a data directory whose log is missing, is damaged, or does not continue
+	// the database.
+	ErrLog = finding.WithLasting(errors.New("the log does not continue the database"),
+		"the database alone, without the latest writes, is member/snap/db: give that file instead of the folder; "+
+			"or use the data directory of another member")
+)
+
+// dataDir is the data directory of a member.
+type dataDir struct {
+	db  string // the path of the database
+	log string // the folder of the log
+}
+
+// findDataDir returns the parts of a data directory, or of its folder "member".
+func findDataDir(path string) (d dataDir, is bool) {
+	for _, member := range []string{filepath.Join(path, "member"), path} {
+		d = dataDir{filepath.Join(member, "snap", "db"), filepath.Join(member, "wal")}
+		if info, err := os.Stat(d.db); err == nil && info.Mode().IsRegular() {
+			return d, true
+		}
+	}
+	return d, false
+}
+
+// IsDataDir reports whether path is the data directory of an etcd member, or its folder "member".
+// [Open] reads the database and the entries of the log after it.
+func IsDataDir(path string) bool {
+	_, is := findDataDir(path)
+	return is
+}
+
+// DataDir describes a data directory.
+type DataDir struct {
+	Cluster  string `json:"cluster"`  // id, lower-case hex
+	Member   string `json:"member"`   // id, lower-case hex
+	Database uint64 `json:"database"` // last entry of the log in the database
+	Entry    uint64 `json:"entry"`    // last entry in the snapshot
+	// Uncommitted is the number of later entries, which this member does not know to be committed.
+	Uncommitted uint64 `json:"uncommitted"`
+}
+
+// DataDir describes the data directory of the snapshot; nil for a file.
+func (in *input) DataDir() *DataDir { return in.directory }
+
+// loadDirectory opens the database of a data directory. If entries of the log follow it, in.file is
+// a scratch file with the database after these entries, which a restarted server would have.
+func (in *input) loadDirectory(ctx context.Context, cfg Config) (size int64, err error) {
+	d, is := findDataDir(in.path)
+	if !is {
+		return 0, fmt.Errorf("%w: it is a directory without member/snap/db, not the data directory of an etcd "+
+			"member", ErrNotSnapshot)
+	}
+	f, err := os.OpenFile(d.db, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return 0, reason(err)
+	}
+	in.file = f
+	if inUse(f) {
+		return 0, ErrRunning
+	}
+	info, err := in.watch(d.db)
+	if err != nil {
+		return 0, err
+	}
+	base, err := Open(ctx, d.db, Config{SkipDigest: true, File: f, KeepFile: true})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, base.Close()) }()
+	t, err := newTail(ctx, base, d)
+	if err != nil {
+		return 0, err
+	}
+	in.directory = &DataDir{
+		Cluster: strconv.FormatUint(t.log.Cluster, 16), Member: strconv.FormatUint(t.log.Node, 16),
+		Database: t.begin, Entry: t.end, Uncommitted: t.log.Last - t.end,
+	}
+	for _, path := range t.log.Files() {
+		if _, err := in.watch(path); err != nil {
+			return 0, err
+		}
+	}
+	if t.end == t.begin {
+		in.warn("a data directory: no entry of its log follows the database")
+		return info.Size(), t.say(ctx, in)
+	}
+	if in.file, err = publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir())); err != nil {
+		in.file = f
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if size, err = t.write(ctx, in.file); err != nil {
+		return 0, err
+	}
+	in.warn("a data directory: the database at entry %d, and the %d entries of the log after it", t.begin,
+		t.end-t.begin)
+	return size, t.say(ctx, in)
+}
+
+// watch lets unchanged compare the file at path with its state of now.
+func (in *input) watch(path string) (fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err == nil {
+		in.watched = append(in.watched, watchedFile{path, info})
+	}
+	return info, reason(err)
+}
+
+// tail is the part of a log after a database.
+type tail struct {
+	base       *Snapshot
+	log        *wal.Log
+	begin, end uint64 // the entry of the database, and the last one to apply
+	members    int    // entries that change members, not applied
+	lone       bool   // the member is the only voter
+}
+
+// newTail finds the entries of the log that a restarted server applies to base.
+func newTail(ctx context.Context, base *Snapshot, d dataDir) (*tail, error) {
+	st, err := base.Cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &tail{base: base, begin: st.ConsistentIndex}
+	if t.log, err = wal.Scan(ctx, d.log, t.begin); err != nil {
+		return nil, logError(err)
+	}
+	voters, err := voters(ctx, base, &st)
+	if err != nil {
+		return nil, err
+	}
+	t.lone = len(voters) == 0 || len(voters) == 1 && voters[0] == t.log.Node
+	t.end = t.log.Last
+	if !t.lone {
+		t.end = min(t.end, max(t.begin, t.log.Commit))
+	}
+	switch first := max(t.log.First, 1); {
+	case first > t.begin+1:
+		err = fmt.Errorf("the database ends with entry %d, and the log begins with entry %d: etcd does not start "+
+			"(\"failed to find database snapshot file\")", t.begin, first)
+	case t.log.Last < t.begin:
+		err = fmt.Errorf("the database ends with entry %d, and the log with entry %d: they are not of the same "+
+			"member, or the log lost its end", t.begin, t.log.Last)
+	default:
+		err = t.checkTerm(ctx, st.Term)
+	}
+	if err != nil {
+		return nil, logError(err)
+	}
+	return t, nil
+}
+
+// logError makes an error of the log one of the data directory.
+func logError(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrLog, err)
+}
+
+// voters returns the ids of the voting members; none if the database knows no members yet.
+func voters(ctx context.Context, s *Snapshot, st *Status) (ids []uint64, err error) {
+	var state struct {
+		Voters []uint64 `json:"voters"`
+	}
+	err = s.entries(ctx, metaBucket, func(k, v []byte) error {
+		if string(k) == "confState" && len(v) <= maxMemberSize {
+			_ = json.Unmarshal(v, &state) // Odd reports an unreadable one
+		}
+		return nil
+	})
+	if len(state.Voters) > 0 || err != nil {
+		return state.Voters, err
+	}
+	for _, m := range st.Members { // before etcd 3.5
+		var id uint64
+		if _, err := fmt.Sscanf(m.ID, "%x", &id); err == nil && !m.Learner {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// checkTerm compares the term of the database with the term of its entry in the log, if both are
+// known.
+func (t *tail) checkTerm(ctx context.Context, term uint64) error {
+	if term == 0 || t.log.First == 0 || t.begin < t.log.First {
+		return nil
+	}
+	for e, err := range t.log.Entries(ctx, t.begin) {
+		if err != nil || e.Index == t.begin && e.Term == term {
+			return err
+		}
+		return fmt.Errorf("entry %d is of term %d in the log, and of term %d in the database: they are not of the "+
+			"same member", t.begin, e.Term, term)
+	}
+	return nil
+}
+
+// write writes the database after the entries to an empty file, and returns its size.
+func (t *tail) write(ctx context.Context, out *os.File) (size int64, err error) {
+	err = t.base.Guard(func() error {
+		size, err = t.image(ctx, out)
+		return err
+	})
+	if errors.Is(err, wal.ErrDamaged) {
+		err = logError(err)
+	}
+	return size, err
+}
+
+// image is write within the guard of the database: a copy of the pages, and new pages for the
+// records and the other changes.
+func (t *tail) image(ctx context.Context, out *os.File) (int64, error) {
+	db := t.base.db
+	for at := int64(0); at < db.Bytes(); {
+		n, err := copyRange(out, t.base.file, at, min(64<<20, db.Bytes()-at))
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrScratch, err)
+		}
+		at += n
+	}
+	w := &bolt.Writer{Out: out, PageSize: db.PageSize, Next: db.HighWater}
+	var r *replay
+	var term uint64
+	records := stream.Of(func(yield func(bolt.Element) error) (err error) {
+		var enc encoder
+		r, err = newReplay(ctx, t.log, t.base, func(rec *Record) error { return yield(enc.element(rec)) })
+		if err != nil {
+			return err
+		}
+		return t.each(ctx, t.begin+1, t.end, func(e wal.Entry) error {
+			term = e.Term
+			return r.apply(ctx, e)
+		})
+	})
+	el, err := w.Append(ctx, db, db.Bucket("key"), records)
+	if err != nil {
+		return 0, err
+	}
+	var renewed []bolt.Element
+	if el.Key != nil {
+		renewed = append(renewed, el)
+	}
+	r.set(metaBucket, []byte("consistent_index"), binary.BigEndian.AppendUint64(nil, t.end))
+	r.set(metaBucket, []byte("term"), binary.BigEndian.AppendUint64(nil, term))
+	for _, name := range etcdBuckets() { // in order: the same input gives the same bytes
+		if edits := r.edits[name]; edits != nil {
+			el, err := w.Bucket(editedBucket(ctx, db, name, edits))
+			if err != nil {
+				return 0, err
+			}
+			renewed = append(renewed, el)
+		}
+	}
+	t.members = r.members
+	m := db.Meta
+	if m.Root, err = w.Root(db, renewed); err == nil {
+		err = w.Flush()
+	}
+	m.Freelist, m.HighWater, m.TxID = bolt.NoFreelist, w.Next, m.TxID+1
+	if err == nil {
+		_, err = out.WriteAt(m.Pages(), 0)
+	}
+	return m.Bytes(), err
+}
+
+// editedBucket returns a bucket of db with changed entries; a nil value removes the entry.
+func editedBucket(ctx context.Context, db *bolt.DB, name string, edits map[string][]byte) bolt.Source {
+	src := bolt.Source{Name: name}
+	old := db.Bucket(name)
+	if old != nil {
+		src.Sequence = old.Sequence
+	}
+	stays := only(db.Entries(ctx, old), func(el bolt.Element) bool {
+		_, changed := edits[string(el.Key)]
+		return !changed
+	})
+	var added []bolt.Element
+	for _, key := range slices.Sorted(maps.Keys(edits)) {
+		if value := edits[key]; value != nil {
+			added = append(added, bolt.Element{Key: []byte(key), Value: value})
+		}
+	}
+	src.Entries = merged(stays, added)
+	return src
+}
+
+// each calls fn with the entries from first to last.
+func (t *tail) each(ctx context.Context, first, last uint64, fn func(wal.Entry) error) error {
+	if first > last {
+		return nil
+	}
+	for e, err := range t.log.Entries(ctx, first) {
+		if err != nil || e.Index > last {
+			return err
+		}
+		if err := fn(e); err != nil {
+			return err
+		}
+		if e.Index == last {
+			return nil
+		}
+	}
+	return nil
+}
+
+// say warns about the end of the log, about changed members, and about entries that were left out.
+func (t *tail) say(ctx context.Context, in *input) error {
+	if t.log.Torn != "" {
+		in.warn("%s: the write of the last entry was interrupted, and a server removes it", t.log.Torn)
+	}
+	if t.members > 0 {
+		in.warn("%d of these entries change members of the cluster: the members shown are those of the database",
+			t.members)
+	}
+	var keys []string
+	n := 0
+	err := t.each(ctx, t.end+1, t.log.Last, func(e wal.Entry) error {
+		n++
+		return e.Keys(func(key []byte) {
+			if len(keys) < maxNamed && !slices.Contains(keys, string(key)) {
+				keys = append(keys, string(clip(key)))
+			}
+		})
+	})
+	if err != nil {
+		return logError(err)
+	}
+	if n > 0 {
+		text := ""
+		if len(keys) > 0 {
+			text = fmt.Sprintf("; they write %q", keys)
+		}
+		if len(keys) == maxNamed {
+			text += " and others"
+		}
+		in.warn("%d entries of the log after entry %d are left out: this member does not know whether they are "+
+			"committed, and other members may have them%s", n, t.end, text)
+	}
+	return nil
+}
+
+// maxNamed limits the keys in a warning.
+const maxNamed = 20

@@ -1,0 +1,325 @@
+package wal
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/etcdshift/etcdshift/internal/stream"
+)
+
+var (
+	// ErrMissing is the error for a folder without a log.
+	ErrMissing = errors.New("no log")
+	// ErrDamaged is the error for a log that etcd never writes.
+	ErrDamaged = errors.New("damaged")
+)
+
+// Log is the log of a member, after a scan.
+type Log struct {
+	Node, Cluster uint64 // ids of the member and its cluster
+	Term, Commit  uint64 // the last state: Commit is the last entry known to be committed
+	// First and Last are the entries of the log. After a snapshot from the leader, only later
+	// entries count: First is then the entry after the snapshot, and may be Last+1.
+	// First is 0 in a log without entries.
+	First, Last uint64
+	Replaced    int // entries overwritten by a later leader
+	// Torn describes an incomplete record at the end, "" for none. A server removes it.
+	Torn string
+
+	dir      string
+	files    []file
+	begin    Position // where entry First may be at the earliest
+	cuts     []cut    // with ascending positions and indexes
+	metadata []byte
+	snapshot uint64 // index of the last snapshot record
+}
+
+// file is a file of the log.
+type file struct {
+	name       string
+	seq, first uint64 // of the name
+	info       fs.FileInfo
+}
+
+// cut is the place of an entry that replaces all earlier entries from its index on.
+type cut struct {
+	at    Position
+	index uint64
+}
+
+// Scan reads the files of a folder that a server needs for the entries from a number on: all
+// files with from 0. Errors wrap ErrMissing, ErrDamaged or an error of the file system.
+func Scan(ctx context.Context, dir string, from uint64) (*Log, error) {
+	l := &Log{dir: dir}
+	if err := l.list(from); err != nil {
+		return nil, err
+	}
+	l.Last = max(l.files[0].first, 1) - 1 // the end of the file before
+	var crc uint32
+	for i := range l.files {
+		err := l.read(ctx, i, &crc, l.scan)
+		if err != nil {
+			return nil, err
+		}
+	}
+	switch last := filepath.Join(dir, l.files[len(l.files)-1].name); {
+	case l.metadata == nil:
+		return nil, fmt.Errorf("%w: %s: it names no member", ErrDamaged, last)
+	case l.Commit > l.Last:
+		return nil, fmt.Errorf("%w: %s: entry %d is committed, but the log ends with entry %d", ErrDamaged, last,
+			l.Commit, l.Last)
+	}
+	return l, nil
+}
+
+// list finds the files. A file whose successor begins at or before entry from is left out.
+func (l *Log) list(from uint64) error {
+	names, err := os.ReadDir(l.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s does not exist", ErrMissing, l.dir)
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range names {
+		f, is := parseName(entry.Name())
+		if !is {
+			continue // such as 0.tmp, which etcd prepares for later
+		}
+		if f.info, err = entry.Info(); err != nil {
+			return err
+		}
+		if !f.info.Mode().IsRegular() || f.info.Size() > maxFile {
+			return fmt.Errorf("%w: %s: not a file of a log, which has at most %d bytes", ErrDamaged,
+				filepath.Join(l.dir, f.name), int64(maxFile))
+		}
+		l.files = append(l.files, f)
+	}
+	slices.SortFunc(l.files, func(a, b file) int { return cmp.Compare(a.seq, b.seq) })
+	if len(l.files) == 0 {
+		return fmt.Errorf("%w: %s holds no file of a log (*.wal)", ErrMissing, l.dir)
+	}
+	for i := len(l.files) - 1; i > 0; i-- {
+		if l.files[i].first <= from {
+			l.files = l.files[i:]
+			break
+		}
+		if l.files[i].seq != l.files[i-1].seq+1 {
+			return fmt.Errorf("%w: %s: the file before %s is missing", ErrDamaged, l.dir, l.files[i].name)
+		}
+	}
+	return nil
+}
+
+// parseName decodes the name of a file: its number and the index of its first entry.
+func parseName(name string) (f file, is bool) {
+	if len(name) != 37 || name[16] != '-' || name[33:] != ".wal" {
+		return f, false
+	}
+	seq, err := strconv.ParseUint(name[:16], 16, 64)
+	first, bad := strconv.ParseUint(name[17:33], 16, 64)
+	return file{name: name, seq: seq, first: first}, err == nil && bad == nil
+}
+
+// read calls fn with each record of file i. crc is the checksum so far, 0 for none.
+func (l *Log) read(ctx context.Context, i int, crc *uint32, fn func(at Position, rec *record) error) (err error) {
+	path := filepath.Join(l.dir, l.files[i].name)
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	d := &decoder{in: bufio.NewReaderSize(f, 1<<20), size: l.files[i].info.Size(), last: i == len(l.files)-1, crc: *crc}
+	var rec record
+	for n := 0; ; n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		err = d.next(&rec)
+		if err == nil {
+			err = fn(Position{i, rec.at}, &rec)
+		}
+		if err != nil {
+			break
+		}
+	}
+	*crc = d.crc
+	if err == io.EOF {
+		err = d.checkEnd()
+	}
+	switch {
+	case errors.Is(err, errTorn):
+		l.Torn = fmt.Sprintf("%s ends at offset %d with a %v", path, rec.at, err)
+		return nil
+	case err == nil || errors.Is(err, ErrDamaged) || errors.As(err, new(*fs.PathError)) || errors.Is(err, errStop):
+		return err
+	}
+	return fmt.Errorf("%w: %s: offset %d: %w", ErrDamaged, path, rec.at, err)
+}
+
+// scan checks a record and updates l.
+func (l *Log) scan(at Position, rec *record) (err error) {
+	switch rec.kind {
+	case typeCRC:
+	case typeMetadata:
+		if l.metadata != nil && !bytes.Equal(l.metadata, rec.data) {
+			return errors.New("it belongs to another member")
+		}
+		l.metadata = bytes.Clone(rec.data)
+		if l.metadata == nil {
+			l.metadata = []byte{}
+		}
+		l.Node, l.Cluster, err = numbers(rec.data, 1, 2)
+	case typeState:
+		l.Term, l.Commit, err = numbers(rec.data, 1, 3)
+	case typeSnapshot:
+		if l.snapshot, _, err = numbers(rec.data, 1, 2); err == nil && l.snapshot > l.Last {
+			l.begin, l.First, l.Last, l.cuts = at, l.snapshot+1, l.snapshot, nil
+		}
+	case typeEntry:
+		var e Entry
+		if e, err = parseEntry(rec.data); err == nil {
+			err = l.add(e.Index, at)
+		}
+	default:
+		err = fmt.Errorf("a record of type %d", rec.kind)
+	}
+	return err
+}
+
+// add adds the entry with an index.
+func (l *Log) add(index uint64, at Position) error {
+	switch {
+	case index > l.Last+1:
+		return fmt.Errorf("entry %d follows entry %d: entries are missing", index, l.Last)
+	case l.First == 0: // the first entry read
+		l.First = index
+	case index < l.First:
+		l.begin, l.First, l.cuts, l.Replaced = at, index, nil, l.Replaced+int(l.Last-l.First+1)
+	case index <= l.Last:
+		l.Replaced += int(l.Last - index + 1)
+		for n := len(l.cuts); n > 0 && l.cuts[n-1].index >= index; n-- {
+			l.cuts = l.cuts[:n-1]
+		}
+		l.cuts = append(l.cuts, cut{at, index})
+	}
+	l.Last = index
+	return nil
+}
+
+// numbers returns two numbers of a protobuf message.
+func numbers(msg []byte, a, b protowire.Number) (x, y uint64, err error) {
+	err = eachField(msg, func(num protowire.Number, n uint64, _ []byte) error {
+		switch num {
+		case a:
+			x = n
+		case b:
+			y = n
+		}
+		return nil
+	})
+	return x, y, err
+}
+
+// errStop ends a pass over the files.
+var errStop = errors.New("stop")
+
+// Entries yields the entries from a number on, in order, without replaced entries. An Entry is
+// valid until the next one.
+func (l *Log) Entries(ctx context.Context, from uint64) iter.Seq2[Entry, error] {
+	return stream.Of(func(yield func(Entry) error) error {
+		from = max(from, l.First)
+		cuts := l.cuts
+		want := from
+		for i := l.begin.File; i < len(l.files) && want <= l.Last; i++ {
+			if i+1 < len(l.files) && l.files[i+1].first <= from {
+				continue
+			}
+			var crc uint32
+			var stopped error
+			err := l.read(ctx, i, &crc, func(at Position, rec *record) error {
+				if rec.kind != typeEntry || at.before(l.begin) {
+					return nil
+				}
+				e, err := parseEntry(rec.data)
+				if err != nil {
+					return err
+				}
+				for len(cuts) > 0 && !at.before(cuts[0].at) {
+					cuts = cuts[1:]
+				}
+				if e.Index < from || len(cuts) > 0 && e.Index >= cuts[0].index {
+					return nil
+				}
+				if e.Index != want {
+					return errors.New("the log changed while it was read")
+				}
+				e.At = at
+				want++
+				if stopped = yield(e); stopped != nil || want > l.Last {
+					return errStop
+				}
+				return nil
+			})
+			if stopped != nil {
+				return stopped
+			}
+			if err != nil && !errors.Is(err, errStop) {
+				return err
+			}
+		}
+		if want <= l.Last {
+			return fmt.Errorf("%w: %s: entry %d is missing", ErrDamaged, l.dir, want)
+		}
+		return nil
+	})
+}
+
+func (p Position) before(o Position) bool {
+	return p.File < o.File || p.File == o.File && p.Offset < o.Offset
+}
+
+// Read returns the entry at a position.
+func (l *Log) Read(at Position) (Entry, error) {
+	path := filepath.Join(l.dir, l.files[at.File].name)
+	f, err := os.Open(path)
+	if err != nil {
+		return Entry{}, err
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := f.Seek(at.Offset, io.SeekStart); err != nil {
+		return Entry{}, err
+	}
+	d := &decoder{in: bufio.NewReader(f), size: l.files[at.File].info.Size(), offset: at.Offset, unchecked: true}
+	var rec record
+	if err = d.next(&rec); err == nil && rec.kind != typeEntry {
+		err = errors.New("not an entry")
+	}
+	if err != nil {
+		return Entry{}, fmt.Errorf("%w: %s: offset %d: %w", ErrDamaged, path, at.Offset, err)
+	}
+	e, err := parseEntry(rec.data)
+	e.At = at
+	return e, err
+}
+
+// Files returns the paths of the files.
+func (l *Log) Files() (paths []string) {
+	for _, f := range l.files {
+		paths = append(paths, filepath.Join(l.dir, f.name))
+	}
+	return paths
+}

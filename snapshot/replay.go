@@ -1,0 +1,405 @@
+package snapshot
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/google/btree"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
+)
+
+// errNotReplayed is returned for an entry of the log with an effect that depends on more than the
+// log and the database.
+var errNotReplayed = finding.WithLasting(fmt.Errorf("the log cannot be replayed"),
+	"start the member with etcd, and save a snapshot of it; its database alone, without the latest writes, is "+
+		"member/snap/db")
+
+// replay applies the entries of a log to a store, like a server (etcd server/etcdserver/apply and
+// server/storage/mvcc). Memory grows with the keys that the entries change.
+type replay struct {
+	log  *wal.Log
+	base *Snapshot // the store before the first entry, nil for an empty one
+	x    *index    // of base
+
+	revision  int64
+	compacted int64                     // the compact revision
+	keys      *btree.BTreeG[*replayKey] // changed keys
+	leases    map[int64]*replayLease
+	alarms    map[alarm]bool
+	version   string // of the cluster
+	members   int    // applied entries that change members
+
+	edits map[string]map[string][]byte // by bucket and key: new entries of other buckets, nil for removed ones
+
+	leased map[int64][]uint32 // ordinals of the keys of base with a lease, nil until needed
+	sorted *Sorted            // keys of base, nil until needed
+
+	entry wal.Entry           // the current one
+	subs  int64               // changes of the entry so far
+	emit  func(*Record) error // called with each record in revision order
+}
+
+// replayKey is the latest state of a key. A deleted key has version 0.
+type replayKey struct {
+	key                  string
+	create, mod, version int64
+	lease                int64
+	value                replayValue
+}
+
+// replayValue is the place of a value: a record of the base, or a part of an entry's data.
+type replayValue struct {
+	based       bool
+	ordinal     uint32
+	at          wal.Position
+	offset, len int
+}
+
+type replayLease struct {
+	ttl, remaining int64               // seconds
+	keys           map[string]struct{} // attached by an entry of the log
+}
+
+// alarm is an etcdserverpb.AlarmMember.
+type alarm struct {
+	member uint64
+	kind   int64
+}
+
+const (
+	alarmNoSpace = 1
+	alarmCorrupt = 2
+
+	alarmActivate   = 1
+	alarmDeactivate = 2
+)
+
+// newReplay returns a replay on base, which may be nil.
+func newReplay(ctx context.Context, log *wal.Log, base *Snapshot, emit func(*Record) error) (r *replay, err error) {
+	r = &replay{
+		log: log, base: base, revision: 1, leases: map[int64]*replayLease{}, alarms: map[alarm]bool{}, emit: emit,
+		edits: map[string]map[string][]byte{},
+		keys:  btree.NewG(32, func(a, b *replayKey) bool { return a.key < b.key }),
+	}
+	if base == nil {
+		return r, nil
+	}
+	if r.x, err = base.index(ctx); err != nil {
+		return nil, err
+	}
+	r.revision, r.compacted = r.x.revision(), r.x.compacted()
+	err = base.entries(ctx, leaseBucket, func(_, v []byte) error {
+		id, err := varintField(v, fieldLeaseID)
+		ttl, bad := varintField(v, fieldLeaseTTL)
+		remaining, worse := varintField(v, fieldLeaseRemaining)
+		r.leases[int64(id)] = &replayLease{ttl: int64(ttl), remaining: int64(remaining)}
+		return cmp.Or(err, bad, worse)
+	})
+	if err != nil {
+		return nil, err
+	}
+	st, err := base.Cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if st.AuthEnabled {
+		return nil, fmt.Errorf("%w: users and roles are enabled, and decide about each request", errNotReplayed)
+	}
+	r.version = st.ClusterVersion
+	return r, base.entries(ctx, "alarm", func(k, _ []byte) error {
+		member, err := varintField(k, fieldAlarmMember)
+		kind, bad := varintField(k, fieldAlarm)
+		r.alarms[alarm{member, int64(kind)}] = true
+		return cmp.Or(err, bad)
+	})
+}
+
+// apply applies an entry.
+func (r *replay) apply(ctx context.Context, e wal.Entry) error {
+	r.entry, r.subs = e, 0
+	if e.Conf {
+		r.members++
+		return nil
+	}
+	kind, request, err := e.Request()
+	if err == nil {
+		err = r.request(ctx, kind, request)
+	}
+	if r.subs > 0 {
+		r.revision++
+	}
+	if err == nil && r.revision > maxRevision {
+		err = fmt.Errorf("%w: entry %d: no revision is left", ErrDamaged, e.Index)
+	}
+	return err
+}
+
+// refuse is the error for an entry with an unknown effect.
+func (r *replay) refuse(why string) error {
+	return fmt.Errorf("%w: entry %d: %s", errNotReplayed, r.entry.Index, why)
+}
+
+func (r *replay) request(ctx context.Context, kind wal.Kind, request wal.Message) error {
+	if r.raised(alarmCorrupt) && kind != wal.Alarm && kind != wal.Other {
+		return r.refuse("the alarm CORRUPT is raised")
+	}
+	switch kind {
+	case wal.Put, wal.DeleteRange, wal.Txn:
+		return r.write(ctx, kind, request)
+	case wal.LeaseGrant, wal.LeaseRevoke, wal.LeaseCheckpoint:
+		return r.lease(ctx, kind, request)
+	case wal.Auth:
+		return r.refuse("it changes users or roles")
+	case wal.MemberAttributes:
+		r.members++
+		return nil
+	}
+	f, err := request.Fields()
+	if err != nil {
+		return fmt.Errorf("entry %d: %w", r.entry.Index, err)
+	}
+	switch kind {
+	case wal.Compaction:
+		if rev := f.Number(wal.CompactionRevision); rev > r.compacted && rev <= r.revision {
+			r.compacted = rev // a server on the file finishes the compaction
+			r.set(metaBucket, []byte(scheduledCompact), appendRevisionKey(nil, Revision{Main: rev}, false))
+		}
+	case wal.Alarm:
+		a := alarm{uint64(f.Number(wal.AlarmMember)), f.Number(wal.AlarmKind)}
+		key := appendIntField(appendIntField(nil, fieldAlarmMember, int64(a.member)), fieldAlarm, a.kind)
+		switch action := f.Number(wal.AlarmAction); {
+		case action == alarmActivate && a.kind != 0:
+			r.alarms[a] = true
+			r.set("alarm", key, []byte{})
+		case action == alarmDeactivate:
+			delete(r.alarms, a)
+			r.set("alarm", key, nil)
+		}
+	case wal.ClusterVersion:
+		r.version = string(f.Bytes(wal.VersionText))
+		r.set("cluster", []byte("clusterVersion"), []byte(r.version))
+	case wal.Downgrade:
+		return r.refuse("it begins or ends a downgrade of the cluster")
+	}
+	return nil
+}
+
+// raised reports whether a member has the alarm.
+func (r *replay) raised(kind int64) bool {
+	for a := range r.alarms {
+		if a.kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// lease applies a request about leases (etcd server/lease/lessor.go).
+func (r *replay) lease(ctx context.Context, kind wal.Kind, request wal.Message) error {
+	if kind == wal.LeaseCheckpoint {
+		return request.Each(wal.Checkpoints, func(m wal.Message) error {
+			f, err := m.Fields()
+			if l := r.leases[f.Number(wal.CheckpointID)]; l != nil && !before(r.version, "3.6") {
+				l.remaining = f.Number(wal.CheckpointRemaining)
+				r.setLease(f.Number(wal.CheckpointID))
+			}
+			return err
+		})
+	}
+	f, err := request.Fields()
+	if err != nil {
+		return err
+	}
+	if kind == wal.LeaseRevoke {
+		id := f.Number(wal.RevokeID)
+		if r.leases[id] == nil {
+			return nil
+		}
+		keys, err := r.leasedKeys(ctx, id)
+		for _, key := range keys {
+			if err == nil {
+				err = r.delete(key)
+			}
+		}
+		delete(r.leases, id)
+		r.setLease(id)
+		return err
+	}
+	id, ttl := f.Number(wal.GrantID), f.Number(wal.GrantTTL)
+	if id != 0 && ttl <= maxLeaseTTL && r.leases[id] == nil && !r.raised(alarmNoSpace) {
+		r.leases[id] = &replayLease{ttl: ttl}
+		r.setLease(id)
+	}
+	return nil
+}
+
+// set changes an entry of a bucket other than "key"; nil removes it.
+func (r *replay) set(bucket string, key, value []byte) {
+	if r.edits[bucket] == nil {
+		r.edits[bucket] = map[string][]byte{}
+	}
+	r.edits[bucket][string(key)] = value
+}
+
+// setLease changes the entry of a lease.
+func (r *replay) setLease(id int64) {
+	var value []byte
+	if l := r.leases[id]; l != nil {
+		value = appendIntField(appendIntField(nil, fieldLeaseID, id), fieldLeaseTTL, l.ttl)
+		value = appendIntField(value, fieldLeaseRemaining, l.remaining)
+	}
+	r.set(leaseBucket, binary.BigEndian.AppendUint64(nil, uint64(id)), value)
+}
+
+// leasedKeys returns the keys of a lease, sorted.
+func (r *replay) leasedKeys(ctx context.Context, id int64) ([]string, error) {
+	if r.leased == nil {
+		r.leased = map[int64][]uint32{}
+		if r.base != nil {
+			err := r.x.scan(ctx, r.x.live.has, func(rec Scanned) error {
+				if rec.Lease != 0 {
+					r.leased[rec.Lease] = append(r.leased[rec.Lease], rec.ordinal)
+				}
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	keys := slices.Collect(maps.Keys(r.leases[id].keys))
+	for _, ordinal := range r.leased[id] {
+		var rec Record
+		if err := r.x.read(func() error { return r.x.at(ordinal, &rec) }); err != nil {
+			return nil, err
+		}
+		if !r.keys.Has(&replayKey{key: string(rec.Key)}) { // else the log knows its lease
+			keys = append(keys, string(rec.Key))
+		}
+	}
+	slices.Sort(keys)
+	return keys, nil
+}
+
+// get returns the state of a key, nil if it does not exist.
+func (r *replay) get(key []byte) (*replayKey, error) {
+	if k, changed := r.keys.Get(&replayKey{key: string(key)}); changed {
+		if k.version == 0 {
+			return nil, nil
+		}
+		return k, nil
+	}
+	if r.base == nil {
+		return nil, nil
+	}
+	var rec Record
+	ordinal, found, err := r.x.find(key, &rec)
+	if err != nil || !found || rec.Tombstone {
+		return nil, err
+	}
+	return basedKey(&rec, ordinal), nil
+}
+
+func basedKey(rec *Record, ordinal uint32) *replayKey {
+	return &replayKey{key: string(rec.Key), create: rec.CreateRevision, mod: rec.ModRevision, version: rec.Version,
+		lease: rec.Lease, value: replayValue{based: true, ordinal: ordinal}}
+}
+
+// each yields the existing keys of a range in key order (etcd server/storage/mvcc/index.go): one
+// key if end is empty, all keys from key on if end is a zero byte.
+func (r *replay) each(ctx context.Context, key, end []byte) iter.Seq2[*replayKey, error] {
+	return stream.Of(func(yield func(*replayKey) error) error {
+		if len(end) == 0 {
+			k, err := r.get(key)
+			if err != nil || k == nil {
+				return err
+			}
+			return yield(k)
+		}
+		below := func(k string) bool { return bytes.Equal(end, []byte{0}) || k < string(end) }
+		var changed []*replayKey
+		r.keys.AscendGreaterOrEqual(&replayKey{key: string(key)}, func(k *replayKey) bool {
+			changed = append(changed, k)
+			return below(k.key)
+		})
+		if n := len(changed) - 1; n >= 0 && !below(changed[n].key) {
+			changed = changed[:n]
+		}
+		next := func() (err error) {
+			if k := changed[0]; k.version > 0 {
+				err = yield(k)
+			}
+			changed = changed[1:]
+			return err
+		}
+		err := r.eachBased(ctx, key, func(k *replayKey) (more bool, err error) {
+			if !below(k.key) {
+				return false, nil
+			}
+			for len(changed) > 0 && changed[0].key < k.key && err == nil {
+				err = next()
+			}
+			if err == nil && (len(changed) == 0 || changed[0].key != k.key) {
+				err = yield(k)
+			}
+			return true, err
+		})
+		for len(changed) > 0 && err == nil {
+			err = next()
+		}
+		return err
+	})
+}
+
+// eachBased calls fn with the keys of the base from key on, in key order, while more is true.
+func (r *replay) eachBased(ctx context.Context, key []byte, fn func(*replayKey) (more bool, err error)) (err error) {
+	if r.base == nil {
+		return nil
+	}
+	if r.sorted == nil {
+		if r.sorted, err = r.base.Sorted(ctx, nil, r.x.revision()); err != nil {
+			return err
+		}
+	}
+	at, err := r.sorted.Search(key)
+	for more := true; more && err == nil && at < r.sorted.Len(); at++ {
+		var rec *Record
+		if rec, err = r.sorted.At(at); err == nil {
+			more, err = fn(basedKey(rec, r.sorted.ordinals[at]))
+		}
+	}
+	return err
+}
+
+// value returns the value at a place.
+func (r *replay) value(v replayValue) ([]byte, error) {
+	if v.based {
+		var rec Record
+		err := r.x.read(func() error { return r.x.at(v.ordinal, &rec) })
+		return rec.Value, err
+	}
+	if v.len == 0 {
+		return nil, nil
+	}
+	data := r.entry.Data
+	if v.at != r.entry.At {
+		e, err := r.log.Read(v.at)
+		if err != nil {
+			return nil, err
+		}
+		data = e.Data
+	}
+	if v.offset+v.len > len(data) {
+		return nil, ErrChanged
+	}
+	return data[v.offset:][:v.len], nil
+}
