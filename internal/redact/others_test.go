@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestOthers checks that an object is redacted alike whether secrets of other objects are looked for
+// TestOthers checks that an object is redacted alike whether secrets of other objects are searched
 // in one pass with its own, or in a second pass. The secrets are pieces of the object's texts.
 func TestOthers(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

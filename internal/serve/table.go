@@ -124,7 +124,9 @@ func hideCells(hide *redact.Shared, cells []any) {
 }
 
 // metadata decodes and redacts the metadata of a protobuf value: field 1 of every kind.
-func (p *page) metadata(e *inspect.Entry, v encoding.Value, hide *redact.Shared) (*metav1.PartialObjectMetadata, error) {
+func (p *page) metadata(
+	e *inspect.Entry, v encoding.Value, hide *redact.Shared,
+) (*metav1.PartialObjectMetadata, error) {
 	m := &metav1.PartialObjectMetadata{}
 	if err := m.Unmarshal(v.Raw); err != nil {
 		return nil, err
