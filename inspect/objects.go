@@ -183,14 +183,18 @@ func NewObject(t *Type, e *Entry) *Object {
 	return o
 }
 
-// CheckServed returns native.ErrUnknownKind for a partial object, and for an object of a built-in
-// type at a version that API servers of native.LinkedRelease do not decode.
+// CheckServed returns native.ErrUnknownKind for a partial object, and for an object of a kind that
+// is or was built in, at a version that API servers of native.LinkedRelease do not decode.
 func (o *Object) CheckServed() error {
 	v, err := o.ParseValue()
-	if err != nil || !o.Type.Builtin && !o.Partial {
+	if err != nil {
 		return nil
 	}
-	return native.CheckServed(v.GVK)
+	_, last := native.Releases(v.GVK)
+	if o.Partial || o.Type.Builtin || last > 0 && o.Type.CRD == nil {
+		return native.CheckServed(v.GVK)
+	}
+	return nil
 }
 
 // AsServed converts a CustomResourceDefinition to v1. Servers store v1beta1, but no server serves

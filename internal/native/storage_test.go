@@ -15,17 +15,26 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// upstream returns the stored form of an object of every kind, with every field, from k8s.io/api.
-func upstream(t *testing.T) (values [][]byte) {
+// moduleDir returns the folder of a module that this one requires.
+func moduleDir(t testing.TB, module string) string {
 	t.Helper()
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	require.NoError(t, err)
-	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "testdata", "HEAD", "*.pb"))
+	return strings.TrimSpace(string(dir))
+}
+
+// upstream returns an object of every kind, with every field, from k8s.io/api: in the folder HEAD of
+// its own release, or in that of an older one, such as "v1.33.0"; "*" stands for all.
+func upstream(t *testing.T, folder, format string) (values [][]byte) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(moduleDir(t, "k8s.io/api"), "testdata", folder, "*."+format))
 	require.NoError(t, err)
 	for _, path := range files {
 		value, err := os.ReadFile(path)
 		require.NoError(t, err)
-		values = append(values, value)
+		if !strings.Contains(path, ".after_roundtrip.") {
+			values = append(values, value)
+		}
 	}
 	return values
 }
@@ -37,7 +46,7 @@ func TestStorage(t *testing.T) {
 		"rbac.authorization.k8s.io/v1alpha1 ClusterRoleBinding", "rbac.authorization.k8s.io/v1alpha1 RoleBinding",
 	}
 	converted := 0
-	for _, value := range upstream(t) {
+	for _, value := range upstream(t, "HEAD", "pb") {
 		v, err := encoding.Parse(value)
 		require.NoError(t, err)
 		if !DecodedBy(v.GVK, LinkedRelease) {
@@ -82,9 +91,8 @@ func TestDefaultsOfTheClock(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(form.Value), `"timeAdded":"2026-01-02T03:04:05Z"`)
 
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
-	require.NoError(t, err)
-	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "pkg", "apis", "*", "v*", "defaults.go"))
+	files, err := filepath.Glob(filepath.Join(moduleDir(t, "k8s.io/kubernetes"), "pkg", "apis", "*", "v*",
+		"defaults.go"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, path := range files {

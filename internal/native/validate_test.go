@@ -7,7 +7,6 @@ import (
 	"go/token"
 	"maps"
 	"math/rand"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -50,9 +49,7 @@ func TestStrategies(t *testing.T) {
 // stubs returns upstream's objects of every resource in the storage table of the linked release.
 func stubs(t testing.TB) (all []map[string]any) {
 	t.Helper()
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
-	require.NoError(t, err)
-	path := filepath.Join(strings.TrimSpace(string(dir)), "test", "integration", "etcd", "data.go")
+	path := filepath.Join(moduleDir(t, "k8s.io/kubernetes"), "test", "integration", "etcd", "data.go")
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	require.NoError(t, err)
 	kinds := map[schema.GroupVersionResource]string{}
