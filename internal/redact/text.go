@@ -67,7 +67,7 @@ func (w walker) hasShape(text string) bool {
 }
 
 func (w walker) holdsNamed(text string) (found bool) {
-	if w.texts > 0 && !isText(text) || !w.mentions(text) {
+	if w.texts > 0 && !isText(text) || !mentions(w.names, text) {
 		return false
 	}
 	if w.texts < deepest && len(text) <= largest && mayParse(text) {
@@ -120,7 +120,7 @@ func (w walker) holdsPacked(text string) bool {
 
 // mentions reports whether a word of several in a text names a secret or its container. Most texts
 // have none.
-func (w walker) mentions(text string) bool {
+func mentions(names names, text string) bool {
 	for begin, end := 0, 0; end <= len(text); end++ {
 		if end < len(text) && isNameByte(text[end]) {
 			continue
@@ -129,7 +129,7 @@ func (w walker) mentions(text string) bool {
 		case len(name) == len(text): // a name without a value
 			return false
 		case name == "auths", name == "kty", name == "key", name == "Key", // "API key: x"
-			mayName(name) && w.names.class(name) != plainName:
+			mayName(name) && names.class(name) != plainName:
 			return true
 		}
 		begin = end + 1
