@@ -261,6 +261,17 @@ func grantEntries(leases []Lease) ([]bolt.Element, error) {
 	return grants, nil
 }
 
+// compactedAt returns the entries of the meta bucket with the compact revision rev; 0 for none.
+func compactedAt(meta entries, rev int64) entries {
+	other := only(meta, func(el bolt.Element) bool {
+		return string(el.Key) != finishedCompact && string(el.Key) != scheduledCompact
+	})
+	if rev == 0 {
+		return other
+	}
+	return merged(other, compactEntries(rev))
+}
+
 // compactEntries returns the compact revisions of a store compacted at rev.
 func compactEntries(rev int64) []bolt.Element {
 	value := appendRevisionKey(nil, Revision{Main: rev}, false)

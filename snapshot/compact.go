@@ -150,10 +150,7 @@ func (c *compaction) renew(sources []bolt.Source) {
 		case c.RecordsOnly && !slices.Contains([]string{"key", leaseBucket, metaBucket}, src.Name):
 			src.Entries = bolt.Seq()
 		case src.Name == metaBucket && c.rev > 0:
-			other := only(src.Entries, func(el bolt.Element) bool {
-				return string(el.Key) != finishedCompact && string(el.Key) != scheduledCompact
-			})
-			src.Entries = merged(other, compactEntries(c.rev))
+			src.Entries = compactedAt(src.Entries, c.rev)
 		case src.Name == "alarm" && c.Disarm:
 			src.Entries = only(src.Entries, func(el bolt.Element) bool {
 				n, err := varintField(el.Key, fieldAlarm)

@@ -104,6 +104,7 @@ func (in *input) loadDirectory(ctx context.Context, cfg Config) (size int64, err
 		Cluster: strconv.FormatUint(t.log.Cluster, 16), Member: strconv.FormatUint(t.log.Node, 16),
 		Database: t.begin, Entry: t.end, Uncommitted: t.log.Last - t.end,
 	}
+	in.logFolder = d.log
 	for _, path := range t.log.Files() {
 		if _, err := in.watch(path); err != nil {
 			return 0, err

@@ -26,6 +26,7 @@ type input struct {
 	compression string        // of given, "" for none
 	directory   *DataDir      // given is a data directory; nil for a file
 	watched     []watchedFile // the files of a data directory
+	logFolder   string        // of a data directory
 	file        *os.File      // given, or a scratch file with its expanded content
 	data        []byte        // whole content of file, mapped read-only
 	old         *input        // the file whose pages are read in place of equal pages; nil for none

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
@@ -37,6 +38,8 @@ type replay struct {
 	alarms    map[alarm]bool
 	version   string // of the cluster
 	members   int    // applied entries that change members
+
+	recordsOnly bool // the changes of other buckets are not needed
 
 	edits map[string]map[string][]byte // by bucket and key: new entries of other buckets, nil for removed ones
 
@@ -157,7 +160,12 @@ func (r *replay) request(ctx context.Context, kind wal.Kind, request wal.Message
 		return r.write(ctx, kind, request)
 	case wal.LeaseGrant, wal.LeaseRevoke, wal.LeaseCheckpoint:
 		return r.lease(ctx, kind, request)
+	case wal.AuthEnable:
+		return r.refuse("it enables users and roles, which decide about each request")
 	case wal.Auth:
+		if r.recordsOnly {
+			return nil
+		}
 		return r.refuse("it changes users or roles")
 	case wal.MemberAttributes:
 		r.members++
@@ -188,7 +196,9 @@ func (r *replay) request(ctx context.Context, kind wal.Kind, request wal.Message
 		r.version = string(f.Bytes(wal.VersionText))
 		r.set("cluster", []byte("clusterVersion"), []byte(r.version))
 	case wal.Downgrade:
-		return r.refuse("it begins or ends a downgrade of the cluster")
+		info, err := json.Marshal(downgrade{string(f.Bytes(wal.DowngradeText)), f.Number(wal.DowngradeEnabled) != 0})
+		r.set("cluster", []byte("downgrade"), info)
+		return err
 	}
 	return nil
 }

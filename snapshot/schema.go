@@ -165,10 +165,7 @@ func checkCluster(k, v []byte) error {
 		}
 		return known(got)
 	case "downgrade":
-		var info struct {
-			Target  string `json:"target-version"`
-			Enabled bool   `json:"enabled"`
-		}
+		var info downgrade
 		if err := json.Unmarshal(v, &info); err != nil {
 			return errors.New("it is not JSON of a downgrade")
 		}
@@ -177,6 +174,12 @@ func checkCluster(k, v []byte) error {
 		}
 	}
 	return nil
+}
+
+// downgrade is a downgrade of the cluster (etcd server/etcdserver/version/downgrade.go).
+type downgrade struct {
+	Target  string `json:"target-version"`
+	Enabled bool   `json:"enabled"`
 }
 
 // version is a version of etcd without its patch level and pre-release.

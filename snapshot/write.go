@@ -27,6 +27,9 @@ type WriteConfig struct {
 	// Compact, if set, makes the output a file of new pages only, without the history that Compact
 	// removes, including history of the changes. The same content gives the same bytes.
 	Compact *Compaction
+	// LogHistory, if set, makes the output a file of new pages only, with the records that compaction
+	// removed and the log of the data directory still has. There may be no changes.
+	LogHistory *LogHistory
 	// Build, if set, makes the output a file of this content, like func Build, and not of the
 	// snapshot and changes. The content may come from the snapshot.
 	Build *Content
@@ -43,6 +46,7 @@ type WriteResult struct {
 	// Compacted is the number of other records, of the input and the changes, removed by a
 	// compaction.
 	Compacted int
+	Restored  int // records of LogHistory
 }
 
 // Write makes a new snapshot at path: the records of src and the changes, each at its own revision,
@@ -187,6 +191,8 @@ func (d *Draft) make(ctx context.Context) (res WriteResult, err error) {
 	switch {
 	case d.cfg.Build != nil:
 		write, leases = d.build, d.cfg.Build.Leases
+	case d.cfg.LogHistory != nil:
+		write = d.addLogHistory
 	case d.cfg.Scrub != nil || d.cfg.Compact != nil:
 		write = d.rewrite
 	default:

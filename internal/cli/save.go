@@ -42,15 +42,31 @@ cluster without quorum, "etcdctl snapshot save" still saves the data of one memb
 and the entries of its log after it, which a restarted member would have. Of several members, entries that may not be
 committed are left out, and their keys listed.
 
+--wal-history also puts back the revisions that compaction removed and the log still has: "history", "timeline", "diff",
+"get --deleted" and "get --revision" then reach further back. The log of a small cluster begins with its first entry;
+else --base names an earlier snapshot of the member, or the snapshot from which it was restored. Every record is
+compared with the database; if one differs, nothing is written. Such an OUT is for reading; "etcdshift compact"
+removes the history again.
+
 Exit status: 0 saved, 1 failed or no suitable member, 2 usage, 130 interrupted. With any status except 0 there is no
 OUT.`,
 		Flags: append(etcdFlags(),
 			&cli.StringFlag{Name: "data-dir", Usage: "read the data directory `DIR` of a stopped member"},
+			&cli.BoolFlag{Name: "wal-history",
+				Usage: "with --data-dir, put back compacted revisions that the log still has"},
+			&cli.StringFlag{Name: "base",
+				Usage: "with --wal-history, begin with the earlier snapshot `FILE` of the member"},
 			&cli.Int64Flag{Name: "max-lag", Value: save.DefaultMaxLag,
 				Usage: "refuse a member more than `N` raft entries behind the newest"},
 			textOrJSON(), quietFlag()),
 		Action: taking(runSave),
 	}
+}
+
+// savedHistory describes the revisions of --wal-history.
+type savedHistory struct {
+	Oldest  int64 `json:"oldest"`  // the first revision with the whole store
+	Records int   `json:"records"` // that compaction had removed
 }
 
 // saved is the document of save -o json.
@@ -59,6 +75,7 @@ type saved struct {
 	Output   snapshot.FileInfo `json:"output"`
 	Member   *save.Member      `json:"member,omitempty"`  // source of the snapshot, if it was live
 	DataDir  *snapshot.DataDir `json:"dataDir,omitempty"` // source of the snapshot, with --data-dir
+	History  *savedHistory     `json:"history,omitempty"` // of --wal-history
 	Refused  []save.Untaken    `json:"refused"`           // unsuitable endpoints
 	Failed   []save.Untaken    `json:"failed"`            // interrupted downloads, in order
 	Warnings []string          `json:"warnings"`
@@ -75,7 +92,12 @@ func runSave(c *cli.Context, args []string) error {
 	case c.Int64("max-lag") < 0:
 		return usagef(commandPath(c), "--max-lag is %d; it takes a number from 0", c.Int64("max-lag"))
 	}
-	if c.String("data-dir") != "" {
+	switch {
+	case c.Bool("wal-history") && c.String("data-dir") == "":
+		return usagef(commandPath(c), "--wal-history reads a data directory: it takes --data-dir DIR")
+	case c.IsSet("base") && !c.Bool("wal-history"):
+		return usagef(commandPath(c), "--base is the beginning of a history: it takes --wal-history")
+	case c.String("data-dir") != "":
 		return saveDirectory(c, out)
 	}
 	if err := fromEnvironment(c); err != nil {
@@ -91,7 +113,7 @@ func runSave(c *cli.Context, args []string) error {
 	if err != nil {
 		return saveFailure(err, out)
 	}
-	return printSaved(c, saved{answerTo("SavedSnapshot"), r.FileInfo, &r.Member, nil, listed(r.Refused),
+	return printSaved(c, saved{answerTo("SavedSnapshot"), r.FileInfo, &r.Member, nil, nil, listed(r.Refused),
 		listed(r.Failed), listed(r.Warnings)})
 }
 
@@ -135,6 +157,10 @@ func printSaved(c *cli.Context, doc saved) (err error) {
 	} else {
 		_, err = fmt.Fprintf(c.App.Writer, "%s: %s, revision %d, %s, sha256 %s\n", render.Printable(doc.Output.Path),
 			render.Size(doc.Output.Bytes), doc.Output.Revision, phrase.Count(doc.Output.Keys, "key"), doc.Output.SHA256)
+		if h := doc.History; err == nil && h != nil {
+			_, err = fmt.Fprintf(c.App.Writer, "history: %s put back, revisions %d to %d\n",
+				phrase.Count(h.Records, "record"), h.Oldest, doc.Output.Revision)
+		}
 	}
 	if err != nil {
 		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", err, doc.Output.Path, transform.Written),

@@ -36,6 +36,9 @@ type Log struct {
 	// First is 0 in a log without entries.
 	First, Last uint64
 	Replaced    int // entries overwritten by a later leader
+	// Restored is the number of entries with which a restore began the log; 0 for a log that began with
+	// an empty store, or whose beginning is gone.
+	Restored uint64
 	// Torn describes an incomplete record at the end, "" for none. A server removes it.
 	Torn string
 
@@ -186,8 +189,12 @@ func (l *Log) scan(at Position, rec *record) (err error) {
 	case typeState:
 		l.Term, l.Commit, err = numbers(rec.data, 1, 3)
 	case typeSnapshot:
-		if l.snapshot, _, err = numbers(rec.data, 1, 2); err == nil && l.snapshot > l.Last {
+		var term uint64
+		if l.snapshot, term, err = numbers(rec.data, 1, 2); err == nil && l.snapshot > l.Last {
 			l.begin, l.First, l.Last, l.cuts = at, l.snapshot+1, l.snapshot, nil
+		}
+		if l.snapshot > 0 && term == restoreTerm && l.files[at.File].seq == 0 {
+			l.Restored = l.snapshot
 		}
 	case typeEntry:
 		var e Entry
@@ -199,6 +206,10 @@ func (l *Log) scan(at Position, rec *record) (err error) {
 	}
 	return err
 }
+
+// restoreTerm is the term of a snapshot by "etcdutl snapshot restore". The first leader of a cluster
+// has a later term.
+const restoreTerm = 1
 
 // add adds the entry with an index.
 func (l *Log) add(index uint64, at Position) error {

@@ -25,7 +25,8 @@ const (
 	ClusterVersion
 	Downgrade
 	MemberAttributes
-	Auth
+	Auth       // a change of users or roles
+	AuthEnable // the beginning of checks by users and roles
 )
 
 // Message is a request of an entry, or a part of one: an encoded protobuf message.
@@ -83,7 +84,9 @@ func kindOf(num protowire.Number) Kind {
 		return Alarm
 	case 11:
 		return LeaseCheckpoint
-	case 1000, 1011, 1012:
+	case 1000:
+		return AuthEnable
+	case 1011, 1012:
 		return Auth
 	case 1300:
 		return ClusterVersion
