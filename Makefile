@@ -64,7 +64,7 @@ servers:
 RELEASES ?= 1.34.4 1.35.4 1.37.2
 releases: build servers
 	e2e/release.sh $(RELEASES)
-	$(GO) test -C e2e -count=1 -timeout 40m -v -run '^TestReleases$$' .
+	$(GO) test -C e2e -count=1 -timeout 40m -v -run '^Test(Releases|Emulated)$$' .
 
 # Tests the migration on a real kube-apiserver and a real garbage collector, and the page of a report in a real browser (chromium, or
 # the program in CHROMIUM): see e2e/e2e_test.go. With a cold cache it compiles Kubernetes (ten minutes of CPU time) and an S3 server

@@ -153,7 +153,7 @@ func TestReleases(t *testing.T) {
 	for _, from := range releases {
 		t.Run(from, func(t *testing.T) {
 			t.Parallel()
-			saved := stubbed(t, from)
+			saved := stubbed(t, from, from)
 			for _, to := range releases {
 				t.Run("to "+to, func(t *testing.T) { requireReleased(t, saved, from, to) })
 			}
@@ -161,10 +161,35 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// stubbed returns a snapshot with the stubs of a release, stored by its API server.
-func stubbed(t testing.TB, release string) (path string) {
+// TestEmulated stores the stubs in API servers that emulate an older release, and re-encodes the
+// objects for that release: its own API server lists all kinds, and an update of each object
+// without changes writes nothing.
+func TestEmulated(t *testing.T) {
+	t.Parallel()
+	releases := serverReleases(t)
+	for _, server := range []string{builtRelease, "1.37"} {
+		for _, release := range releases {
+			if release < server {
+				t.Run(server+" as "+release, func(t *testing.T) {
+					there := requireNamed(t, stubbed(t, server, release), release)
+					requireServed(t, there, release, release < hasNewFields)
+				})
+			}
+		}
+	}
+}
+
+// stubbed returns a snapshot with the stubs of a release, stored by an API server of the release,
+// or by a newer one that emulates it.
+func stubbed(t testing.TB, server, release string) (path string) {
 	t.Helper()
-	c := startServer(t, serverName(release), filepath.Join(t.TempDir(), "etcd"), everyFeature...)
+	flags := everyFeature
+	if server != release { // without what needs features or kinds of the newer release
+		flags = []string{everyAPI,
+			"--feature-gates=AllAlpha=true,AllBeta=true,StorageVersionAPI=false,EventedPLEG=false",
+			"--disable-admission-plugins=ServiceAccount,MutatingAdmissionPolicy", "--emulated-version=" + release}
+	}
+	c := startServer(t, serverName(server), filepath.Join(t.TempDir(), "etcd"), flags...)
 	defer c.stop()
 	_, err := c.client(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "").Create(
 		context.Background(), &unstructured.Unstructured{Object: map[string]any{
@@ -180,7 +205,7 @@ func stubbed(t testing.TB, release string) (path string) {
 		kinds[r.GroupVersionResource] = kind{gvk, r.namespaced}
 	}
 	created := 0
-	for _, s := range stubs(t, release) {
+	for _, s := range stubs(t, server) {
 		for _, one := range append(s.prerequisites, s) {
 			r, served := kinds[one.resource]
 			if !served { // of another release, or a kind of a CRD
@@ -203,25 +228,40 @@ func stubbed(t testing.TB, release string) (path string) {
 	return c.store.save(t)
 }
 
-// requireReleased re-encodes a snapshot of a release for another release.
+// requireReleased re-encodes a snapshot of a release for another release, and back.
 func requireReleased(t *testing.T, saved, from, to string) {
-	dry := convert(t, saved, to, "--dry-run")
-	var dead []string
-	for _, p := range dry.Problems {
+	there := requireNamed(t, saved, to)
+	older := min(from, to) < hasNewFields
+	requireRestored(t, saved, convert(t, there.path, from, "--allow", "dead-version"), older)
+	requireServed(t, there, to, older)
+}
+
+// requireNamed re-encodes a snapshot for a release, and requires that all problems are expected.
+func requireNamed(t *testing.T, saved, to string) converted {
+	t.Helper()
+	for _, p := range convert(t, saved, to, "--dry-run").Problems {
 		switch p.Code {
 		case "dead-version": // an alpha version that this build cannot write
 			require.Contains(t, p.Reason, "alpha", p.Key)
-			dead = append(dead, p.Key)
 		case "not-in-release":
 		default:
 			require.Fail(t, p.Code, "%s: %s", p.Key, p.Reason)
 		}
 	}
-	there := convert(t, saved, to, "--remove-unserved", "--allow", "dead-version")
-	older := min(from, to) < hasNewFields
-	requireRestored(t, saved, convert(t, there.path, from, "--allow", "dead-version"), older)
+	return convert(t, saved, to, "--remove-unserved", "--allow", "dead-version")
+}
 
+// requireServed requires that an API server of a release lists all kinds in a re-encoded snapshot,
+// and that an update of each object without changes writes nothing.
+func requireServed(t *testing.T, there converted, to string, older bool) {
+	t.Helper()
 	dir := restoreAsIs(t, there.path)
+	var dead []string
+	for _, p := range there.Problems {
+		if p.Code == "dead-version" {
+			dead = append(dead, p.Key)
+		}
+	}
 	remove(t, dir, dead)
 	c := startServer(t, serverName(to), dir, everyFeature...)
 	before := c.store.waitQuiet(t)
