@@ -296,3 +296,40 @@ func TestPutObjectEmptyBundle(t *testing.T) {
 		require.NotNil(t, after)
 	}
 }
+
+// TestPutObjectUnfit changes a stored object with a field that its kind does not have. A change that
+// fits is accepted, and keeps the field.
+func TestPutObjectUnfit(t *testing.T) {
+	for _, test := range []struct {
+		value   any
+		path    []string
+		problem string
+	}{
+		{"b", []string{"metadata", "labels", "a"}, ""},
+		{true, []string{"spec", "paused"}, ""},
+		{int64(-1), []string{"spec", "minReadySeconds"}, "spec.minReadySeconds"},
+		{"s3cret", []string{"spec", "paused"}, "spec.paused: a field has a value that its type"},
+	} {
+		report, _ := plan(t, "kubectl/all.db.gz", func(ctx context.Context, v *transform.View) error {
+			o := object(t, v, "deploy", "d")
+			value, err := encoding.EncodeObject(with(t, o, int64(7), "spec", "replica"), encoding.FormatJSON)
+			require.NoError(t, err)
+			require.NoError(t, v.Put(ctx, o.Key, value))
+			o = object(t, v, "deploy", "d")
+			want := with(t, o, test.value, test.path...)
+			staged, err := v.PutObject(ctx, o, want)
+			require.NoError(t, err)
+			require.Equal(t, test.problem == "", staged, "%s", test.path)
+			if staged {
+				require.Equal(t, want["spec"], object(t, v, "deploy", "d").Content["spec"])
+			}
+			return nil
+		})
+		if test.problem != "" {
+			problem := report.Problems[len(report.Problems)-1]
+			require.Equal(t, transform.CodeInvalidObject, problem.Code)
+			require.Contains(t, problem.Reason, test.problem)
+			require.NotContains(t, problem.Reason, "s3cret")
+		}
+	}
+}
