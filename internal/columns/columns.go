@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -53,6 +54,27 @@ func For(t *inspect.Type) Table {
 		return apiServices()
 	}
 	return builtin(kube.GroupKind{Group: t.Resource.Group, Kind: t.Kind})
+}
+
+// OneDefault leaves only one StorageClass of a list marked as the default, like a server: the newest,
+// the first of several. name returns the cell of a row.
+func OneDefault[R any](rows []R, name func(R) *any, created func(R) time.Time) {
+	const mark = " (default)"
+	text := func(row R) string {
+		text, _ := (*name(row)).(string)
+		return text
+	}
+	newest := -1
+	for i, row := range rows {
+		if strings.HasSuffix(text(row), mark) && (newest < 0 || created(row).After(created(rows[newest]))) {
+			newest = i
+		}
+	}
+	for i, row := range rows {
+		if i != newest && strings.HasSuffix(text(row), mark) {
+			*name(row) = strings.TrimSuffix(text(row), mark)
+		}
+	}
 }
 
 // ForScale returns the table of the subresource scale.

@@ -26,6 +26,7 @@ func (p *printer) printTables() error {
 	tables := 0
 	for _, a := range p.asked {
 		t := p.newTable(a.Type)
+		var classes []*gotten // StorageClasses: only a whole list shows the default
 		err := stream.Each(p.objects(a, t.show), func(o *gotten) error {
 			if !t.begun {
 				if tables++; tables > 1 && !p.NoHeaders {
@@ -39,12 +40,36 @@ func (p *printer) printTables() error {
 			// the only error is the end of the context, which ends the objects too
 			own := o.cells[len(t.before):][:len(t.shown.Columns)]
 			_ = p.checkCells(o, own, func(i int) string { return t.shown.Columns[i].Name })
+			if t.kind.Name() == "storageclasses.storage.k8s.io" {
+				classes = append(classes, o)
+				return nil
+			}
 			return t.Row(o.cells)
 		})
+		if err == nil {
+			err = t.rowsOfClasses(classes)
+		}
 		if err == nil {
 			err = t.Flush()
 		}
 		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rowsOfClasses prints StorageClasses.
+func (t *typeTable) rowsOfClasses(classes []*gotten) error {
+	columns.OneDefault(classes, func(o *gotten) *any { return &o.cells[len(t.before)] }, func(o *gotten) time.Time {
+		m, err := o.Meta()
+		if err != nil {
+			return time.Time{}
+		}
+		return m.CreationTimestamp
+	})
+	for _, o := range classes {
+		if err := t.Row(o.cells); err != nil {
 			return err
 		}
 	}

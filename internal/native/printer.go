@@ -48,7 +48,7 @@ func NewPrinter(kind schema.GroupKind) *Printer {
 }
 
 // generate prints an object. Some printers need fields that a malformed object lacks. Only lists
-// mark a default StorageClass, the newest of several.
+// mark a default StorageClass: the object is printed as a list of one.
 func generate(obj runtime.Object) (table *metav1.Table, err error) {
 	if class, is := obj.(*storage.StorageClass); is {
 		obj = &storage.StorageClassList{Items: []storage.StorageClass{*class}}

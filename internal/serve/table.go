@@ -16,6 +16,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/columns"
 	"github.com/etcdshift/etcdshift/internal/redact"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -42,16 +43,33 @@ func (s *store) ConvertToTable(ctx context.Context, obj, options runtime.Object)
 			table.Rows = append(table.Rows, row)
 			return nil
 		})
-		if s.Resource == (schema.GroupResource{Group: "flowcontrol.apiserver.k8s.io", Resource: "flowschemas"}) {
+		switch s.Resource {
+		case schema.GroupResource{Group: "flowcontrol.apiserver.k8s.io", Resource: "flowschemas"}:
 			slices.SortStableFunc(table.Rows, byPrecedence)
+		case storageClasses():
+			columns.OneDefault(table.Rows, func(row metav1.TableRow) *any { return &row.Cells[0] },
+				func(row metav1.TableRow) time.Time {
+					of, err := meta.Accessor(row.Object.Object)
+					if err != nil {
+						return time.Time{}
+					}
+					return of.GetCreationTimestamp().Time
+				})
 		}
 		return table, err
 	case *unstructured.Unstructured:
 		table.ResourceVersion = o.GetResourceVersion()
 		table.Rows = []metav1.TableRow{s.rowOf(o, asked.IncludeObject, now)}
+		if s.Resource == storageClasses() { // only lists mark the default
+			table.Rows[0].Cells[0] = o.GetName()
+		}
 		return table, nil
 	}
 	return nil, fmt.Errorf("no table of a %T", obj)
+}
+
+func storageClasses() schema.GroupResource {
+	return schema.GroupResource{Group: "storage.k8s.io", Resource: "storageclasses"}
 }
 
 // byPrecedence orders rows of FlowSchemas by precedence, like a server. Rows of equal precedence
