@@ -75,7 +75,7 @@ const (
 func isPart(text string) bool {
 	return len(text) >= knownBegin && !strings.ContainsAny(text, " \t\n") && !plainWord().MatchString(text) &&
 		isLiteral(text) &&
-		(len(text) > longestPublic || !host().MatchString(text) && !publicPart().MatchString(text))
+		(len(text) > longestPublic || !isHost(text) && !publicPart().MatchString(text))
 }
 
 // longestPublic bounds names, addresses and times, in bytes.

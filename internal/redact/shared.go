@@ -47,6 +47,8 @@ const (
 var host = pattern.New(
 	`^(?:[a-z]+://)?[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z-]*(?::[0-9]+)?(?:/(?:[a-z.-]*|[\w.-]{1,15}))*$`)
 
+func isHost(text string) bool { return strings.Contains(text, ".") && host().MatchString(text) }
+
 // NewShared returns an empty set: only secrets found by name or shape are redacted.
 func NewShared() *Shared {
 	return &Shared{values: map[string]bool{}, index: map[string][]anchored{}}
@@ -121,7 +123,7 @@ func (s *Shared) Add(found Secret) {
 		isPublic = isPublic || isCertificate(string(data))
 	}
 	searched := len(secret) <= longestShared && found.mayBeSecret() && (found.Named || isPart(secret)) &&
-		!host().MatchString(secret) && !isPublic && !strings.HasPrefix(secret, "system:")
+		!isHost(secret) && !isPublic && !strings.HasPrefix(secret, "system:")
 	if inParts := !found.Named && !isPublic && strings.ContainsAny(secret, " \t\n"); inParts && !searched {
 		return
 	}
