@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -54,6 +56,10 @@ type session struct {
 	failed error      // error of start
 }
 
+// kubectlGrowth is the growth of the heap between two collections, in percent, as in kubectl itself.
+// kubectl keeps all objects: at the percentage of this program, collections take a tenth of a run.
+const kubectlGrowth = 100
+
 // Run runs a kubectl command line on the server created by start, if the command needs one. The
 // server has the address localhost; quiet suppresses warnings. An error is a FailedError, a
 // RefusedError, a UsageError, or comes from start, ctx or the output.
@@ -77,6 +83,9 @@ func Run(ctx context.Context, start func(context.Context) (*serve.Server, error)
 		}
 		err = cmp.Or(ctx.Err(), s.failed, err)
 	}()
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(kubectlGrowth))
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.run(streams, args) }()
 	select {
