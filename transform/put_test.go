@@ -297,8 +297,8 @@ func TestPutObjectEmptyBundle(t *testing.T) {
 	}
 }
 
-// TestPutObjectUnfit changes a stored object with a field that its kind does not have. A change that
-// fits is accepted, and keeps the field.
+// TestPutObjectUnfit changes a stored object with a field that its kind does not have. A change
+// that fits is accepted, and keeps the field.
 func TestPutObjectUnfit(t *testing.T) {
 	for _, test := range []struct {
 		value   any

@@ -66,7 +66,9 @@ func TestUpstreamObjects(t *testing.T) {
 					require.Contains(t, stderr, name, command[0])
 				}
 			}
-			for _, words := range []string{"doctor", "doctor --kubernetes 1.29", "doctor --validate", "status", "sizes"} {
+			for _, words := range []string{
+				"doctor", "doctor --kubernetes 1.29", "doctor --validate", "status", "sizes",
+			} {
 				status, _, stderr := runWords(append(strings.Fields(words), f.path)...)
 				require.LessOrEqual(t, status, 1, stderr)
 			}
@@ -166,7 +168,8 @@ func tableLines(text string) (lines []string) {
 // writeChanges writes a snapshot with the records.
 func writeChanges(t *testing.T, path string, changes []snapshot.Change) {
 	t.Helper()
-	src, err := snapshot.Open(t.Context(), recordedFile(t, t.TempDir(), "reports/base.db", "base.db"), snapshot.Config{})
+	base := recordedFile(t, t.TempDir(), "reports/base.db", "base.db")
+	src, err := snapshot.Open(t.Context(), base, snapshot.Config{})
 	require.NoError(t, err)
 	defer src.Close()
 	_, err = snapshot.Write(t.Context(), path, src, func(yield func(snapshot.Change, error) bool) {

@@ -56,8 +56,8 @@ func For(t *inspect.Type) Table {
 	return builtin(kube.GroupKind{Group: t.Resource.Group, Kind: t.Kind})
 }
 
-// OneDefault leaves only one StorageClass of a list marked as the default, like a server: the newest,
-// the first of several. name returns the cell of a row.
+// OneDefault leaves only one StorageClass of a list marked as the default, like a server: the
+// newest, the first of several. name returns the cell of a row.
 func OneDefault[R any](rows []R, name func(R) *any, created func(R) time.Time) {
 	const mark = " (default)"
 	text := func(row R) string {

@@ -23,8 +23,8 @@ func moduleDir(t testing.TB, module string) string {
 	return strings.TrimSpace(string(dir))
 }
 
-// upstream returns an object of every kind, with every field, from k8s.io/api: in the folder HEAD of
-// its own release, or in that of an older one, such as "v1.33.0"; "*" stands for all.
+// upstream returns an object of every kind, with every field, from k8s.io/api: in the folder HEAD
+// of its own release, or in that of an older one, such as "v1.33.0"; "*" stands for all.
 func upstream(t *testing.T, folder, format string) (values [][]byte) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(moduleDir(t, "k8s.io/api"), "testdata", folder, "*."+format))
