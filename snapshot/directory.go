@@ -27,8 +27,8 @@ var (
 	// ErrRunning is returned for a data directory whose database an etcd has open.
 	ErrRunning = finding.WithHint(errors.New("an etcd uses the data directory"),
 		"\"etcdshift save OUT\" takes a snapshot of a running member; or stop the member")
-	// ErrLog is returned for a data directory whose log is missing, is damaged, or does not continue
-	// the database.
+	// ErrLog is returned for a data directory whose log is missing, is damaged, or does not
+	// continue the database.
 	ErrLog = finding.WithLasting(errors.New("the log does not continue the database"),
 		"the database alone, without the latest writes, is member/snap/db: give that file instead of the folder; "+
 			"or use the data directory of another member")

@@ -15,8 +15,8 @@ import (
 
 // LogHistory selects the history of a data directory's log; see [WriteConfig].
 type LogHistory struct {
-	// Base is an earlier snapshot of the member, or the file from which the member was restored. It is
-	// needed if the log does not begin with an empty store.
+	// Base is an earlier snapshot of the member, or the file from which the member was restored. It
+	// is needed if the log does not begin with an empty store.
 	Base *Snapshot
 }
 
@@ -200,7 +200,8 @@ func (h *logHistory) records(ctx context.Context, start logStart, fn func(bolt.E
 	return err
 }
 
-// compareLive checks that the file with index x has the live records of the database, and no others.
+// compareLive checks that the file with index x has the live records of the database, and no
+// others.
 func (h *logHistory) compareLive(ctx context.Context, x *index) error {
 	if x.alive != h.x.alive || x.revision() != h.x.revision() {
 		return fmt.Errorf("%w: the log makes %d keys at revision %d, and the database has %d at %d", ErrLogHistory,

@@ -91,8 +91,8 @@ func TestHistoryFromBase(t *testing.T) {
 	}
 }
 
-// TestHistoryOfARestoredMember needs the file from which the member was restored, with and without a
-// bumped revision.
+// TestHistoryOfARestoredMember needs the file from which the member was restored, with and without
+// a bumped revision.
 func TestHistoryOfARestoredMember(t *testing.T) {
 	for _, bump := range []uint64{0, 1000} {
 		t.Run(fmt.Sprint(bump), func(t *testing.T) {

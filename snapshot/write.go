@@ -27,8 +27,8 @@ type WriteConfig struct {
 	// Compact, if set, makes the output a file of new pages only, without the history that Compact
 	// removes, including history of the changes. The same content gives the same bytes.
 	Compact *Compaction
-	// LogHistory, if set, makes the output a file of new pages only, with the records that compaction
-	// removed and the log of the data directory still has. There may be no changes.
+	// LogHistory, if set, makes the output a file of new pages only, with the records that
+	// compaction removed and the log of the data directory still has. There may be no changes.
 	LogHistory *LogHistory
 	// Build, if set, makes the output a file of this content, like func Build, and not of the
 	// snapshot and changes. The content may come from the snapshot.

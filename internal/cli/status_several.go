@@ -154,8 +154,11 @@ func (d *statuses) next() string {
 }
 
 // describe returns what a pair has in common, as a sentence.
-func (d *statuses) describe(p statusPair) string {
+func (d *statuses) describe(p statusPair) (text string) {
 	a, b := &d.Snapshots[p.A], &d.Snapshots[p.B]
+	if x, y := a.DataDir, b.DataDir; x != nil && y != nil && x.Cluster != y.Cluster && p.Relation != relationStranger {
+		defer func() { text += fmt.Sprintf("; they are members of different clusters, %s and %s", x.Cluster, y.Cluster) }()
+	}
 	switch p.Relation {
 	case relationStranger:
 		return fmt.Sprintf("%s and %s are of different clusters: %s", a.Path, b.Path, p.Reason)

@@ -36,8 +36,8 @@ type Log struct {
 	// First is 0 in a log without entries.
 	First, Last uint64
 	Replaced    int // entries overwritten by a later leader
-	// Restored is the number of entries with which a restore began the log; 0 for a log that began with
-	// an empty store, or whose beginning is gone.
+	// Restored is the number of entries with which a restore began the log; 0 for a log that began
+	// with an empty store, or whose beginning is gone.
 	Restored uint64
 	// Torn describes an incomplete record at the end, "" for none. A server removes it.
 	Torn string
@@ -207,8 +207,8 @@ func (l *Log) scan(at Position, rec *record) (err error) {
 	return err
 }
 
-// restoreTerm is the term of a snapshot by "etcdutl snapshot restore". The first leader of a cluster
-// has a later term.
+// restoreTerm is the term of a snapshot by "etcdutl snapshot restore". The first leader of a
+// cluster has a later term.
 const restoreTerm = 1
 
 // add adds the entry with an index.
@@ -252,6 +252,9 @@ var errStop = errors.New("stop")
 // valid until the next one.
 func (l *Log) Entries(ctx context.Context, from uint64) iter.Seq2[Entry, error] {
 	return stream.Of(func(yield func(Entry) error) error {
+		if l.First == 0 {
+			return nil
+		}
 		from = max(from, l.First)
 		cuts := l.cuts
 		want := from
