@@ -18,9 +18,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestCrashedMember kills an etcd under load, several times on the same data directory. Each time the
-// directory, read before the restart, has the revision, HashKV, keys and leases of the restarted
-// server. CRASHES sets the number.
+// TestCrashedMember kills an etcd under load, several times on the same data directory. Each time
+// the directory, read before the restart, has the revision, HashKV, keys and leases of the
+// restarted server. CRASHES sets the number.
 func TestCrashedMember(t *testing.T) {
 	crashes, _ := strconv.Atoi(os.Getenv("CRASHES"))
 	dir := filepath.Join(t.TempDir(), "crashed.etcd")

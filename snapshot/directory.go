@@ -79,11 +79,39 @@ func (in *input) loadDirectory(ctx context.Context, cfg Config) (size int64, err
 		return 0, fmt.Errorf("%w: it is a directory without member/snap/db, not the data directory of an etcd "+
 			"member", ErrNotSnapshot)
 	}
+	size, err = in.loadMember(ctx, cfg, d)
+	if received := d.received(err); received != "" { // a server takes it for its database
+		d.db = received
+		return in.loadMember(ctx, cfg, d)
+	}
+	return size, err
+}
+
+// received returns the path of the database that a member received from its leader before the first
+// entry of its log; "" if err is no gap, or without such a file.
+func (d dataDir) received(err error) string {
+	var missing gap
+	if !errors.As(err, &missing) {
+		return ""
+	}
+	path := filepath.Join(filepath.Dir(d.db), fmt.Sprintf("%016x.snap.db", missing.first-1))
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return path
+}
+
+// loadMember is loadDirectory for the parts of a data directory.
+func (in *input) loadMember(ctx context.Context, cfg Config, d dataDir) (size int64, err error) {
 	f, err := os.OpenFile(d.db, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return 0, reason(err)
 	}
-	in.file = f
+	defer func() {
+		if in.file != f {
+			err = errors.Join(err, f.Close())
+		}
+	}()
 	if inUse(f) {
 		return 0, ErrRunning
 	}
@@ -111,15 +139,16 @@ func (in *input) loadDirectory(ctx context.Context, cfg Config) (size int64, err
 		}
 	}
 	if t.end == t.begin {
+		in.file = f
 		in.warn("a data directory: no entry of its log follows the database")
 		return info.Size(), t.say(ctx, in)
 	}
-	if in.file, err = publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir())); err != nil {
-		in.file = f
+	scratch, err := publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir()))
+	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if size, err = t.write(ctx, in.file); err != nil {
+	in.file = scratch
+	if size, err = t.write(ctx, scratch); err != nil {
 		return 0, err
 	}
 	in.warn("a data directory: the database at entry %d, and the %d entries of the log after it", t.begin,
@@ -166,8 +195,7 @@ func newTail(ctx context.Context, base *Snapshot, d dataDir) (*tail, error) {
 	}
 	switch first := max(t.log.First, 1); {
 	case first > t.begin+1:
-		err = fmt.Errorf("the database ends with entry %d, and the log begins with entry %d: etcd does not start "+
-			"(\"failed to find database snapshot file\")", t.begin, first)
+		err = gap{t.begin, first}
 	case t.log.Last < t.begin:
 		err = fmt.Errorf("the database ends with entry %d, and the log with entry %d: they are not of the same "+
 			"member, or the log lost its end", t.begin, t.log.Last)
@@ -178,6 +206,14 @@ func newTail(ctx context.Context, base *Snapshot, d dataDir) (*tail, error) {
 		return nil, logError(err)
 	}
 	return t, nil
+}
+
+// gap is the error for a log that begins too late.
+type gap struct{ database, first uint64 }
+
+func (g gap) Error() string {
+	return fmt.Sprintf("the database ends with entry %d, and the log begins with entry %d: etcd does not start "+
+		"(\"failed to find database snapshot file\")", g.database, g.first)
 }
 
 // logError makes an error of the log one of the data directory.

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -17,10 +18,15 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	raftlog "github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 
 // recordedMember unpacks a recorded data directory of testdata/wal.
@@ -278,7 +284,7 @@ func TestSeveralMembers(t *testing.T) {
 // TestBadDirectories checks the errors of data directories that cannot be used.
 func TestBadDirectories(t *testing.T) {
 	path := func(parts ...string) string { return filepath.Join(slices.Insert(parts, 1, "member")...) }
-	log := "0000000000000000-0000000000000000.wal"
+	file := "0000000000000000-0000000000000000.wal"
 	for name, c := range map[string]struct {
 		change func(t *testing.T, dir string)
 		is     error
@@ -291,14 +297,14 @@ func TestBadDirectories(t *testing.T) {
 			require.NoError(t, os.RemoveAll(path(dir, "wal")))
 		}, ErrLog, "member/wal does not exist"},
 		"an empty log": {func(t *testing.T, dir string) {
-			require.NoError(t, os.Remove(path(dir, "wal", log)))
+			require.NoError(t, os.Remove(path(dir, "wal", file)))
 		}, ErrLog, "holds no file of a log"},
 		"a wrong checksum": {func(t *testing.T, dir string) {
-			f := must(os.OpenFile(path(dir, "wal", log), os.O_RDWR, 0))(t)
+			f := must(os.OpenFile(path(dir, "wal", file), os.O_RDWR, 0))(t)
 			_, err := f.WriteAt([]byte("damage"), 200_000)
 			require.NoError(t, err)
 			require.NoError(t, f.Close())
-		}, ErrLog, log + ": offset "},
+		}, ErrLog, file + ": offset "},
 		"a gap": {func(t *testing.T, dir string) {
 			db := must(bbolt.Open(path(dir, "snap", "db"), 0o600, nil))(t)
 			require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
@@ -341,4 +347,77 @@ func TestBadDirectories(t *testing.T) {
 			require.ErrorContains(t, err, dir)
 		})
 	}
+}
+
+// TestReceivedDatabase reads a member that ended after its leader sent a database, and before that
+// took the place of its own.
+func TestReceivedDatabase(t *testing.T) {
+	dir := recordedMember(t, "kube37")
+	snap, folder := filepath.Join(dir, "member", "snap"), filepath.Join(dir, "member", "wal")
+	want := must(open(t, dir).Status(t.Context()))(t)
+	last := open(t, dir).DataDir().Entry
+	received := filepath.Join(snap, fmt.Sprintf("%016x.snap.db", last))
+	require.NoError(t, os.Rename(filepath.Join(snap, "db"), received))
+	old := recordedMember(t, "crash36")
+	require.NoError(t, os.Rename(filepath.Join(old, "member", "snap", "db"), filepath.Join(snap, "db")))
+	require.NoError(t, os.RemoveAll(folder))
+	metadata := must(proto.Marshal(&pb.Metadata{NodeID: proto.Uint64(7), ClusterID: proto.Uint64(9)}))(t)
+	w := must(wal.Create(zap.NewNop(), folder, metadata))(t)
+	state := &raftpb.HardState{Term: proto.Uint64(2), Commit: proto.Uint64(3)}
+	require.NoError(t, w.Save(state, []*raftpb.Entry{{Index: proto.Uint64(1), Term: proto.Uint64(1)},
+		{Index: proto.Uint64(2), Term: proto.Uint64(1)}, {Index: proto.Uint64(3), Term: proto.Uint64(1)}}))
+	require.NoError(t, w.SaveSnapshot(&walpb.Snapshot{Index: proto.Uint64(last + 5000), Term: proto.Uint64(2),
+		ConfState: &raftpb.ConfState{}}))
+	require.NoError(t, w.Close())
+	_, err := Open(t.Context(), dir, Config{})
+	require.ErrorIs(t, err, ErrLog)
+	require.ErrorContains(t, err, "failed to find database snapshot file")
+	require.NoError(t, os.Rename(received, filepath.Join(snap, fmt.Sprintf("%016x.snap.db", last+5000))))
+	db := must(bbolt.Open(filepath.Join(snap, fmt.Sprintf("%016x.snap.db", last+5000)), 0o600, nil))(t)
+	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
+		index := binary.BigEndian.AppendUint64(nil, last+5000)
+		return tx.Bucket([]byte(metaBucket)).Put([]byte("consistent_index"), index)
+	}))
+	require.NoError(t, db.Close())
+	keep(t, dir)
+	got := must(open(t, dir).Status(t.Context()))(t)
+	require.Equal(t, []any{want.HashKV, want.Revision}, []any{got.HashKV, got.Revision})
+}
+
+// FuzzEntry applies an entry of arbitrary bytes to a store: an error, or records that follow each
+// other, and no panic.
+func FuzzEntry(f *testing.F) {
+	put := &pb.PutRequest{Key: []byte("/a"), Value: []byte("value")}
+	op := &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}}
+	del := &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
+		RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte("/"), RangeEnd: []byte("0")}}}
+	compare := &pb.Compare{Key: []byte("/a"), Target: pb.Compare_VALUE, RangeEnd: []byte{0}}
+	txn := &pb.TxnRequest{Compare: []*pb.Compare{compare}, Success: []*pb.RequestOp{op, del},
+		Failure: []*pb.RequestOp{del, op}}
+	nested := &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: txn}}
+	for _, r := range []*pb.InternalRaftRequest{
+		{Put: put}, {Txn: txn},
+		{Txn: &pb.TxnRequest{Failure: []*pb.RequestOp{nested, op}, Success: []*pb.RequestOp{nested}}},
+		{LeaseGrant: &pb.LeaseGrantRequest{ID: 7, TTL: 60}}, {LeaseRevoke: &pb.LeaseRevokeRequest{ID: 7}},
+		{Compaction: &pb.CompactionRequest{Revision: 2}}, {Alarm: &pb.AlarmRequest{Action: 1, Alarm: 1, MemberID: 9}},
+	} {
+		f.Add(must(proto.Marshal(r))(f))
+	}
+	base := open(f, copyOf(f, fixture(f)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var last Revision
+		r, err := newReplay(t.Context(), nil, base, func(rec *Record) error {
+			require.Positive(t, rec.Revision.Compare(last))
+			require.NotEmpty(t, rec.Key)
+			last = rec.Revision
+			return nil
+		})
+		require.NoError(t, err)
+		before := r.revision
+		err = r.apply(t.Context(), raftlog.Entry{Index: 1, Term: 1, Data: data})
+		if err == nil && r.subs > 0 {
+			require.Equal(t, before+1, r.revision)
+			require.Equal(t, Revision{r.revision, r.subs - 1}, last)
+		}
+	})
 }

@@ -156,8 +156,8 @@ func (d *statuses) next() string {
 // describe returns what a pair has in common, as a sentence.
 func (d *statuses) describe(p statusPair) (text string) {
 	a, b := &d.Snapshots[p.A], &d.Snapshots[p.B]
-	if x, y := a.DataDir, b.DataDir; x != nil && y != nil && x.Cluster != y.Cluster && p.Relation != relationStranger {
-		defer func() { text += fmt.Sprintf("; they are members of different clusters, %s and %s", x.Cluster, y.Cluster) }()
+	if x, y := a.DataDir, b.DataDir; x != nil && y != nil && x.Cluster != y.Cluster {
+		defer func() { text += fmt.Sprintf("; their logs are of the clusters %s and %s", x.Cluster, y.Cluster) }()
 	}
 	switch p.Relation {
 	case relationStranger:

@@ -11,8 +11,8 @@ import (
 	etcd "go.etcd.io/etcd/server/v3/storage/wal"
 )
 
-// FuzzScan reads a log of arbitrary bytes. The error, if any, is one of damage and names the folder;
-// without an error, all entries follow each other and can be read again; no file changes.
+// FuzzScan reads a log of arbitrary bytes. The error, if any, is one of damage and names the
+// folder; without an error, all entries follow each other and can be read again; no file changes.
 func FuzzScan(f *testing.F) {
 	etcd.SegmentSizeBytes = 16 << 10
 	dir := written(f, rand.New(rand.NewPCG(1, 2)), 8, 20)
