@@ -51,10 +51,13 @@ func findDataDir(path string) (d dataDir, is bool) {
 	return d, false
 }
 
-// IsDataDir reports whether path is the data directory of an etcd member, or its folder "member".
-// [Open] reads the database and the entries of the log after it.
-func IsDataDir(path string) bool {
+// IsFolder reports whether [Open] reads the folder at path: the data directory of an etcd member or
+// its folder "member", or a folder with snapshots of etcdbrctl.
+func IsFolder(path string) bool {
 	_, is := findDataDir(path)
+	if !is {
+		_, _, is, _ = findBackups(path)
+	}
 	return is
 }
 
@@ -77,7 +80,7 @@ func (in *input) loadDirectory(ctx context.Context, cfg Config) (size int64, err
 	d, is := findDataDir(in.path)
 	if !is {
 		return 0, fmt.Errorf("%w: it is a directory without member/snap/db, not the data directory of an etcd "+
-			"member", ErrNotSnapshot)
+			"member; nor has it snapshots of etcdbrctl", ErrNotSnapshot)
 	}
 	size, err = in.loadMember(ctx, cfg, d)
 	if received := d.received(err); received != "" { // a server takes it for its database
@@ -278,29 +281,45 @@ func (t *tail) write(ctx context.Context, out *os.File) (size int64, err error) 
 // image is write within the guard of the database: a copy of the pages, and new pages for the
 // records and the other changes.
 func (t *tail) image(ctx context.Context, out *os.File) (int64, error) {
-	db := t.base.db
-	for at := int64(0); at < db.Bytes(); {
-		n, err := copyRange(out, t.base.file, at, min(64<<20, db.Bytes()-at))
-		if err = cmp.Or(err, ctx.Err()); err != nil {
-			return 0, fmt.Errorf("%w: %w", ErrScratch, err)
-		}
-		at += n
-	}
-	w := &bolt.Writer{Out: out, PageSize: db.PageSize, Next: db.HighWater}
 	var r *replay
 	var term uint64
-	records := stream.Of(func(yield func(bolt.Element) error) (err error) {
-		var enc encoder
-		r, err = newReplay(ctx, t.log, t.base, func(rec *Record) error { return yield(enc.element(rec)) })
-		if err != nil {
+	records := func(add func(*Record) error) (err error) {
+		if r, err = newReplay(ctx, t.log, t.base, add); err != nil {
 			return err
 		}
 		return t.each(ctx, t.begin+1, t.end, func(e wal.Entry) error {
 			term = e.Term
 			return r.apply(ctx, e)
 		})
+	}
+	return t.base.onTop(ctx, out, records, func() map[string]map[string][]byte {
+		r.set(metaBucket, []byte("consistent_index"), binary.BigEndian.AppendUint64(nil, t.end))
+		r.set(metaBucket, []byte("term"), binary.BigEndian.AppendUint64(nil, term))
+		t.members = r.members
+		return r.edits
 	})
-	el, err := w.Append(ctx, db, db.Bucket("key"), records)
+}
+
+// onTop writes the pages of the snapshot to an empty file, and then records with later revisions
+// and changed entries of other buckets, by bucket and key.
+func (s *Snapshot) onTop(
+	ctx context.Context, out *os.File, records func(add func(*Record) error) error,
+	edits func() map[string]map[string][]byte,
+) (int64, error) {
+	db := s.db
+	for at := int64(0); at < db.Bytes(); {
+		n, err := copyRange(out, s.file, at, min(64<<20, db.Bytes()-at))
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrScratch, err)
+		}
+		at += n
+	}
+	w := &bolt.Writer{Out: out, PageSize: db.PageSize, Next: db.HighWater}
+	elements := stream.Of(func(yield func(bolt.Element) error) (err error) {
+		var enc encoder
+		return records(func(rec *Record) error { return yield(enc.element(rec)) })
+	})
+	el, err := w.Append(ctx, db, db.Bucket("key"), elements)
 	if err != nil {
 		return 0, err
 	}
@@ -308,10 +327,9 @@ func (t *tail) image(ctx context.Context, out *os.File) (int64, error) {
 	if el.Key != nil {
 		renewed = append(renewed, el)
 	}
-	r.set(metaBucket, []byte("consistent_index"), binary.BigEndian.AppendUint64(nil, t.end))
-	r.set(metaBucket, []byte("term"), binary.BigEndian.AppendUint64(nil, term))
+	changes := edits()
 	for _, name := range etcdBuckets() { // in order: the same input gives the same bytes
-		if edits := r.edits[name]; edits != nil {
+		if edits := changes[name]; edits != nil {
 			el, err := w.Bucket(editedBucket(ctx, db, name, edits))
 			if err != nil {
 				return 0, err
@@ -319,7 +337,6 @@ func (t *tail) image(ctx context.Context, out *os.File) (int64, error) {
 			renewed = append(renewed, el)
 		}
 	}
-	t.members = r.members
 	m := db.Meta
 	if m.Root, err = w.Root(db, renewed); err == nil {
 		err = w.Flush()

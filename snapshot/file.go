@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -22,6 +23,11 @@ type Config struct {
 	// removed, as far as their bytes are still in free pages: single records, not the state of the
 	// store. See [Record.FreePage].
 	FreePages bool
+
+	// UntilRevision and UntilTime end delta snapshots of etcdbrctl: the snapshot has no later
+	// revision, and none that etcdbrctl received later. Zero: all of them.
+	UntilRevision int64
+	UntilTime     time.Time
 
 	// File, if set, is read instead of the file at path; path is then only the name in messages.
 	// File is closed with the snapshot, unless KeepFile is set.
@@ -39,6 +45,9 @@ type Snapshot struct {
 // Open maps the file at path and checks its size, both metas, and every page above the leaves. A
 // leaf is checked on the first read. The SHA-256 is computed in the background: Digest, Write and
 // Verify wait for it.
+//
+// A folder with snapshots of etcdbrctl is read as its newest full snapshot with all later delta
+// snapshots; the path of a delta snapshot ends them with that one.
 //
 // A raw member/snap/db is accepted with a warning: the file has no digest and may be larger than
 // its image. Both kinds may be compressed (gzip, zstd, zip) or be the only database of an archive
@@ -127,7 +136,7 @@ func (s *Snapshot) geometry() (m bolt.Meta, err error) {
 	case size%512 != 0 && s.raw:
 		return m, fmt.Errorf("%w: %d bytes are neither a snapshot (a multiple of 512 and a digest of %d) "+
 			"nor a database file", ErrTruncated, size, sha256.Size)
-	case s.directory != nil: // load warns
+	case s.isFolder(): // load warns
 	case s.raw:
 		s.warn("no digest: this is a database file (member/snap/db), not an etcdctl snapshot; " +
 			"the write-ahead log beside it may hold later changes")

@@ -48,7 +48,7 @@ func (s *Snapshot) sum(ctx context.Context, image int64) (d Digest, err error) {
 			return d, fmt.Errorf("%w: the file says %x, its image has %x", ErrDigest, trailer, d.Image)
 		}
 	}
-	if s.compression != "" {
+	if s.compression != "" && !s.isFolder() {
 		h.Reset()
 		err = hashRange(ctx, h, s.given, 0, s.info.Size())
 		h.Sum(d.File[:0])

@@ -25,7 +25,7 @@ type input struct {
 	info        fs.FileInfo   // of given
 	compression string        // of given, "" for none
 	directory   *DataDir      // given is a data directory; nil for a file
-	watched     []watchedFile // the files of a data directory
+	watched     []watchedFile // the files of a folder from which file was made
 	logFolder   string        // of a data directory
 	file        *os.File      // given, or a scratch file with its expanded content
 	data        []byte        // whole content of file, mapped read-only
@@ -52,22 +52,25 @@ type work struct {
 // Path returns the name by which the file was opened.
 func (in *input) Path() string { return in.path }
 
-// Size returns the size in bytes of the file as given, compressed or not; of a data directory, the
-// size of its image.
+// Size returns the size in bytes of the file as given, compressed or not; of a folder, the size of
+// its image.
 func (in *input) Size() int64 {
-	if in.directory != nil {
+	if in.isFolder() {
 		return int64(len(in.data))
 	}
 	return in.info.Size()
 }
+
+// isFolder reports whether the snapshot was made from the files of a folder.
+func (in *input) isFolder() bool { return len(in.watched) > 0 }
 
 // Image returns the file in the form for etcdutl: expanded, the digest included.
 func (in *input) Image() *io.SectionReader {
 	return io.NewSectionReader(in.file, 0, int64(len(in.data)))
 }
 
-// Compression returns the format of a compressed file, "gzip", "zstd" or "zip"; empty for any
-// other.
+// Compression returns the format of a compressed file, "gzip", "zstd" or "zip", or "etcdbrctl" for
+// delta snapshots of that program; empty for any other.
 func (in *input) Compression() string { return in.compression }
 
 // Warnings returns warnings about a usable file, such as its compression.
@@ -100,6 +103,8 @@ func (in *input) load(ctx context.Context, cfg Config) (err error) {
 	}
 	size := in.info.Size()
 	switch {
+	case in.isBackups(cfg):
+		size, err = in.loadBackups(ctx, cfg)
 	case in.info.IsDir():
 		size, err = in.loadDirectory(ctx, cfg)
 	case !in.info.Mode().IsRegular():
@@ -110,10 +115,10 @@ func (in *input) load(ctx context.Context, cfg Config) (err error) {
 	if err = cmp.Or(err, Solid(in.info)); err != nil {
 		return err
 	}
-	if in.directory == nil {
+	if in.file == in.given {
 		in.compression = compressionOf(in.given)
 	}
-	if in.compression != "" {
+	if in.compression != "" && in.file == in.given {
 		if size, err = in.expand(ctx, cfg); err != nil {
 			return err
 		}
@@ -153,7 +158,7 @@ func (in *input) unchanged() error {
 		}
 	}
 	now, err := in.given.Stat()
-	if err == nil && in.directory == nil && differs(now, in.info) {
+	if err == nil && !in.isFolder() && differs(now, in.info) {
 		err = ErrChanged
 	}
 	return err

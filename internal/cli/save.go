@@ -40,7 +40,8 @@ cluster without quorum, "etcdctl snapshot save" still saves the data of one memb
 
 --data-dir DIR makes OUT from the data directory of a stopped or dead member, and changes nothing there: its database
 and the entries of its log after it, which a restarted member would have. Of several members, entries that may not be
-committed are left out, and their keys listed.
+committed are left out, and their keys listed. DIR may also be a folder with backups of etcdbrctl (Gardener): the
+newest full snapshot (Full-*) and the delta snapshots after it (Incr-*), up to --at.
 
 --wal-history also puts back the revisions that compaction removed and the log still has: "history", "timeline", "diff",
 "get --deleted" and "get --revision" then reach further back. The log of a small cluster begins with its first entry;
@@ -51,7 +52,10 @@ removes the history again.
 Exit status: 0 saved, 1 failed or no suitable member, 2 usage, 130 interrupted. With any status except 0 there is no
 OUT.`,
 		Flags: append(etcdFlags(),
-			&cli.StringFlag{Name: "data-dir", Usage: "read the data directory `DIR` of a stopped member"},
+			&cli.StringFlag{Name: "data-dir", Usage: "read the data directory `DIR` of a stopped member, or a folder " +
+				"of etcdbrctl"},
+			&cli.StringFlag{Name: "at", Usage: "end the delta snapshots of etcdbrctl with `REVISION`, or with a time: " +
+				"RFC 3339 or a UTC date and time"},
 			&cli.BoolFlag{Name: "wal-history",
 				Usage: "with --data-dir, put back compacted revisions that the log still has"},
 			&cli.StringFlag{Name: "base",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 
 	"github.com/urfave/cli/v2"
 
@@ -20,6 +21,10 @@ func saveDirectory(c *cli.Context, out string) error {
 			return usagef(commandPath(c), "--data-dir reads the folder of a stopped member: it takes no --%s", name)
 		}
 	}
+	from, err := savedUntil(c)
+	if err != nil {
+		return err
+	}
 	file, err := create(c, out)
 	if err != nil {
 		return err
@@ -27,13 +32,20 @@ func saveDirectory(c *cli.Context, out string) error {
 	defer file.Discard()
 	shown := progress(c).Phase("saving " + out)
 	defer shown.End()
-	s, err := snapshot.Open(c.Context, dir, snapshotConfig(c))
+	s, err := snapshot.Open(c.Context, dir, from)
 	if err != nil {
 		return saveFailure(err, out)
 	}
 	defer s.Close()
-	if s.DataDir() == nil {
-		return usagef(commandPath(c), "--data-dir takes the data directory of a member; %s is a file", dir)
+	switch {
+	case s.DataDir() != nil && c.IsSet("at"):
+		return usagef(commandPath(c), "--at ends the delta snapshots of etcdbrctl; %s is the data directory of a member",
+			dir)
+	case s.DataDir() == nil && c.Bool("wal-history"):
+		return usagef(commandPath(c), "--wal-history reads the log of a data directory; %s has none", dir)
+	case s.DataDir() == nil && s.Compression() != snapshot.Etcdbrctl:
+		return usagef(commandPath(c), "--data-dir takes the data directory of a member, or a folder of etcdbrctl; %s is "+
+			"a file", dir)
 	}
 	doc := saved{answerHead: answerTo("SavedSnapshot"), DataDir: s.DataDir(), Refused: []save.Untaken{},
 		Failed: []save.Untaken{}, Warnings: listed(slices.Clone(s.Warnings()))}
@@ -79,4 +91,22 @@ func openBase(c *cli.Context) (*snapshot.Snapshot, error) {
 		return nil, err
 	}
 	return snapshot.Open(c.Context, path, snapshotConfig(c))
+}
+
+// savedUntil reads the end of delta snapshots from --at.
+func savedUntil(c *cli.Context) (cfg snapshot.Config, err error) {
+	cfg = snapshotConfig(c)
+	given := c.String("at")
+	if given == "" {
+		return cfg, nil
+	}
+	if cfg.UntilRevision, err = strconv.ParseInt(given, 10, 64); err == nil && cfg.UntilRevision > 0 {
+		return cfg, nil
+	}
+	cfg.UntilRevision = 0
+	if cfg.UntilTime, err = parseTime(given); err != nil {
+		return cfg, usagef(commandPath(c), "--at is %q; it takes a revision, or a time such as 2026-11-20T20:50:00Z",
+			given)
+	}
+	return cfg, nil
 }

@@ -186,7 +186,7 @@ func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) erro
 
 // namesSnapshot reports whether a word is the path of a file or object, and not a TYPE.
 func namesSnapshot(word string) bool {
-	return s3.Is(word) || (isRegular(word) || snapshot.IsDataDir(word)) && !namesType(word)
+	return s3.Is(word) || (isRegular(word) || snapshot.IsFolder(word)) && !namesType(word)
 }
 
 // namesType reports whether a word names a built-in type.
