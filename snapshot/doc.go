@@ -39,6 +39,9 @@
 //   - VerifiedBeforePublished: an output gets its name only after it was read back and compared.
 //   - EveryWriter: an interrupted, killed or cancelled write, or one without disk space, leaves
 //     nothing.
+//   - Directory: a data directory reads like a server restarted on it, and its files never change.
+//   - HistoryIsProven: an output with the history of a log has each record of the database, and
+//     above its compaction no other.
 //   - NeverPanics: damaged or hostile bytes cause an error that names the file and the position.
 //
 // Sources: etcd server/storage/mvcc (revisions, key index, compaction) and server/storage/schema
