@@ -38,7 +38,7 @@ type exporter struct {
 	omitter omitter
 	left    map[omission]map[string]int // how many, by type
 	custom  map[string]bool             // the names of the definitions of exported custom resources
-	needs   map[need]bool
+	needs   map[objects.Need]bool
 	missing []string // needed objects that the snapshot lacks
 	others  []string // needed objects outside the export
 	large   int      // exported objects too large for a client-side apply
@@ -56,7 +56,7 @@ func Export(ctx context.Context, r *inspect.Reader, asked []Asked, o Options, x 
 		return transform.Usagef("the snapshot is of kcp; name a logical cluster with --cluster")
 	}
 	e := &exporter{finder: g, ExportOptions: x, labels: o.Selector, left: map[omission]map[string]int{},
-		custom: map[string]bool{}, needs: map[need]bool{}}
+		custom: map[string]bool{}, needs: map[objects.Need]bool{}}
 	if e.types, err = r.Types(ctx); err != nil {
 		return err
 	}
@@ -118,8 +118,11 @@ func (e *exporter) look(kind *inspect.Type, o *inspect.Object) {
 	if !kind.Builtin {
 		e.custom[kind.Name()] = true
 	}
-	for _, n := range needsOf(kind, o.Content) {
-		e.needs[n] = true
+	for _, n := range objects.Needs(o.Content) {
+		// the other objects are in the export, or belong to the destination
+		if n.Namespace == "" && n.Resource.Resource != "nodes" && !n.Optional && kind.Builtin {
+			e.needs[n] = true
+		}
 	}
 }
 
@@ -195,12 +198,9 @@ func (e *exporter) bindings() error {
 			subject, _ := s.(map[string]any)
 			return subject["kind"] == "ServiceAccount" && (e.Namespace == "" || subject["namespace"] == e.Namespace)
 		})
-		if bound && !bootstrapped(o.Content) {
-			group := kind.Resource.Group
-			e.needs[need{Group: group, Resource: kind.Resource.Resource, Name: o.Parsed.Name}] = true
-			if role, _, _ := unstructured.NestedString(o.Content, "roleRef", "name"); role != "" {
-				e.needs[need{Group: group, Resource: "clusterroles", Name: role}] = true
-			}
+		if bound && !objects.Bootstrapped(o.Content) {
+			e.needs[objects.Need{Resource: kind.Resource, Name: o.Parsed.Name}] = true
+			e.look(kind, o)
 		}
 		return nil
 	})
@@ -210,11 +210,11 @@ func (e *exporter) bindings() error {
 func (e *exporter) addNeeded() error {
 	gr := keys.DefinitionType()
 	for name := range e.custom {
-		e.needs[need{Group: gr.Group, Resource: gr.Resource, Name: name}] = true
+		e.needs[objects.Need{Resource: gr, Name: name}] = true
 	}
 	found := map[*inspect.Type][]string{}
 	for _, n := range slices.SortedFunc(maps.Keys(e.needs), compareNeeds) {
-		kind, name := e.types.Of(schema.GroupResource{Group: n.Group, Resource: n.Resource}), n.Resource+"/"+n.Name
+		kind, name := e.types.Of(n.Resource), n.Resource.Resource+"/"+n.Name
 		var object *inspect.Object
 		in := inspect.Selection{Cluster: e.Cluster, Names: []string{n.Name}}
 		for o, err := range e.reader.Objects(e.ctx, kind, in) {
@@ -226,7 +226,7 @@ func (e *exporter) addNeeded() error {
 		switch definition := kind.Resource == gr; {
 		case object == nil:
 			e.missing = append(e.missing, name)
-		case bootstrapped(object.Content):
+		case objects.Bootstrapped(object.Content):
 		case definition, e.Needed && !e.CRDs:
 			found[kind] = append(found[kind], n.Name)
 		default:
@@ -241,8 +241,8 @@ func (e *exporter) addNeeded() error {
 	return nil
 }
 
-func compareNeeds(a, b need) int {
-	return strings.Compare(a.Resource+"/"+a.Name, b.Resource+"/"+b.Name)
+func compareNeeds(a, b objects.Need) int {
+	return strings.Compare(a.Resource.Resource+"/"+a.Name, b.Resource.Resource+"/"+b.Name)
 }
 
 // say counts the omitted objects for each reason, and lists needs outside the export.

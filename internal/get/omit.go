@@ -1,13 +1,11 @@
 package get
 
 import (
-	"strings"
-
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/objects"
 )
 
 // Reason is the reason why an object need not be applied.
@@ -74,7 +72,7 @@ func (c *omitter) leftOut(t *inspect.Type, content map[string]any) omission {
 			return omitToken
 		}
 	case "roles", "rolebindings":
-		if bootstrapped(content) {
+		if objects.Bootstrapped(content) {
 			return omitMade
 		}
 	}
@@ -82,13 +80,6 @@ func (c *omitter) leftOut(t *inspect.Type, content map[string]any) omission {
 		return omitMade
 	}
 	return ""
-}
-
-// Bootstrapped reports whether an API server creates an RBAC object at its start.
-func bootstrapped(content map[string]any) bool {
-	u := unstructured.Unstructured{Object: content}
-	return u.GetLabels()["kubernetes.io/bootstrapping"] == "rbac-defaults" &&
-		u.GetAnnotations()[rbacv1.AutoUpdateAnnotationKey] == "true"
 }
 
 // finished reports whether a Job or a Pod has ended.
@@ -118,50 +109,4 @@ func ownName(t *inspect.Type, at [2]string) bool {
 		return at[0] == metav1.NamespaceSystem
 	}
 	return false
-}
-
-// need is a cluster-scoped object that another one names.
-type need struct{ Group, Resource, Name string }
-
-// needsOf lists the cluster-scoped objects that a namespaced object names, also for its Pods. What
-// every API server makes is left out.
-func needsOf(t *inspect.Type, content map[string]any) (needs []need) {
-	if !t.Builtin {
-		return nil
-	}
-	text := func(path string) string {
-		value, _, _ := unstructured.NestedString(content, strings.Split(path, ".")...)
-		return value
-	}
-	add := func(group, resource, name string) {
-		if name != "" {
-			needs = append(needs, need{group, resource, name})
-		}
-	}
-	switch t.Kind {
-	case "PersistentVolumeClaim":
-		add("storage.k8s.io", "storageclasses", text("spec.storageClassName"))
-		add("storage.k8s.io", "volumeattributesclasses", text("spec.volumeAttributesClassName"))
-		add("", "persistentvolumes", text("spec.volumeName"))
-	case "Ingress":
-		add("networking.k8s.io", "ingressclasses", text("spec.ingressClassName"))
-	case "RoleBinding":
-		if text("roleRef.kind") == "ClusterRole" {
-			add(rbacv1.GroupName, "clusterroles", text("roleRef.name"))
-		}
-	}
-	for _, spec := range []string{"spec", "spec.template.spec", "spec.jobTemplate.spec.template.spec",
-		"template.spec"} {
-		if class := text(spec + ".priorityClassName"); !strings.HasPrefix(class, "system-") {
-			add("scheduling.k8s.io", "priorityclasses", class)
-		}
-		add("node.k8s.io", "runtimeclasses", text(spec+".runtimeClassName"))
-	}
-	claims, _, _ := unstructured.NestedSlice(content, "spec", "volumeClaimTemplates")
-	for _, c := range claims {
-		claim, _ := c.(map[string]any)
-		class, _, _ := unstructured.NestedString(claim, "spec", "storageClassName")
-		add("storage.k8s.io", "storageclasses", class)
-	}
-	return needs
 }

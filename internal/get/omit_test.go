@@ -54,26 +54,3 @@ func TestLeftOut(t *testing.T) {
 	custom := &inspect.Type{Resource: gvr.GroupResource{Group: "example.com", Resource: "events"}}
 	require.Equal(t, omission(""), c.leftOut(custom, parse(t, `{}`)))
 }
-
-func TestNeeds(t *testing.T) {
-	for _, tc := range []struct {
-		kind, object string
-		want         []need
-	}{
-		{"PersistentVolumeClaim", `{spec: {storageClassName: fast, volumeName: pv-1}}`,
-			[]need{{"storage.k8s.io", "storageclasses", "fast"}, {"", "persistentvolumes", "pv-1"}}},
-		{"RoleBinding", `{roleRef: {kind: ClusterRole, name: edit}}`,
-			[]need{{"rbac.authorization.k8s.io", "clusterroles", "edit"}}},
-		{"RoleBinding", `{roleRef: {kind: Role, name: edit}}`, nil},
-		{"Pod", `{spec: {priorityClassName: system-node-critical, runtimeClassName: kata}}`,
-			[]need{{"node.k8s.io", "runtimeclasses", "kata"}}},
-		{"CronJob", `{spec: {jobTemplate: {spec: {template: {spec: {priorityClassName: low}}}}}}`,
-			[]need{{"scheduling.k8s.io", "priorityclasses", "low"}}},
-		{"StatefulSet", `{spec: {volumeClaimTemplates: [{spec: {storageClassName: fast}}, 7]}}`,
-			[]need{{"storage.k8s.io", "storageclasses", "fast"}}},
-		{"Ingress", `{spec: 7}`, nil},
-	} {
-		require.Equal(t, tc.want, needsOf(&inspect.Type{Builtin: true, Kind: tc.kind}, parse(t, tc.object)),
-			tc.object)
-	}
-}
