@@ -26,6 +26,9 @@ type Content struct {
 	// Revision is the current revision of the store, at least the revision of every record. The
 	// file is compacted at Revision: a server answers for no earlier revision.
 	Revision int64
+	// Hold ends the records at Revision, with a record without key and value as --bump-revision leaves
+	// it: a restore with --bump-revision counts from the last record.
+	Hold bool
 	// Notes holds named notes for a separate bucket, which etcd ignores; see [Snapshot.Note].
 	Notes map[string][]byte
 }
@@ -95,13 +98,17 @@ func (c *Content) entries(ctx context.Context) entries {
 		}
 		var enc encoder
 		var last Revision
-		return stream.Each(c.Records, func(rec *Record) error {
+		err := stream.Each(c.Records, func(rec *Record) error {
 			if err := cmp.Or(ctx.Err(), c.checkNext(rec, last)); err != nil {
 				return err
 			}
 			last = rec.Revision
 			return yield(enc.element(rec))
 		})
+		if err != nil || !c.Hold || last.Main == c.Revision {
+			return err
+		}
+		return yield(bolt.Element{Key: appendRevisionKey(nil, Revision{Main: c.Revision}, false)})
 	})
 }
 

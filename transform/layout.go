@@ -35,19 +35,36 @@ func (v *overlay) Below(ctx context.Context, prefix string) iter.Seq2[*Entry, er
 	}
 }
 
-// KubernetesPrefixes returns the storage prefixes for a migration: the prefixes of [Options], or
-// else all prefixes. A kcp prefix is refused, since each logical cluster has its own definitions. A
-// prefix of OpenShift's own API servers, which hold no custom resources, is reported as a warning.
-// The error is [ErrNoPrefix] if no key shows a prefix.
-func (v *View) KubernetesPrefixes(ctx context.Context) ([]string, error) {
+// Storages returns the storages of the prefixes of [Options], or else all. The error is
+// [ErrNoPrefix] if no key shows a prefix.
+func (v *overlay) Storages(ctx context.Context) (out []keys.Storage, err error) {
 	layouts, err := v.Layouts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var prefixes []string
-	for _, s := range layouts.Storages() {
+	all := layouts.Storages()
+	for _, s := range all {
+		if len(v.prefixes) > 0 && !slices.Contains(v.prefixes, s.Prefix) {
+			continue
+		}
+		if err := v.anyBelow(ctx, s, layouts); err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	if len(all) == 0 {
+		return nil, ErrNoPrefix
+	}
+	return out, nil
+}
+
+// KubernetesPrefixes returns the storage prefixes for a migration, among those of [View.Storages].
+// A kcp prefix is refused, since each logical cluster has its own definitions. A prefix of
+// OpenShift's own API servers, which hold no custom resources, is reported as a warning.
+func (v *View) KubernetesPrefixes(ctx context.Context) (prefixes []string, err error) {
+	storages, err := v.Storages(ctx)
+	for _, s := range storages {
 		switch {
-		case len(v.prefixes) > 0 && !slices.Contains(v.prefixes, s.Prefix):
 		case s.Flavour.KCP():
 			v.Raise(s.Prefix+"/", CodeUnsupportedLayout.Because("it is laid out as a %s, "+
 				"where each logical cluster has definitions of its own; this command is for Kubernetes", s.Flavour))
@@ -55,16 +72,10 @@ func (v *View) KubernetesPrefixes(ctx context.Context) ([]string, error) {
 			v.Raise(s.Prefix+"/", CodeUnsupportedLayout.Because(
 				"OpenShift's own API servers store here; this migration does not look at it").Decided(finding.Noted))
 		default:
-			if err := v.anyBelow(ctx, s, layouts); err != nil {
-				return nil, err
-			}
 			prefixes = append(prefixes, s.Prefix)
 		}
 	}
-	if len(layouts.Storages()) == 0 {
-		return nil, ErrNoPrefix
-	}
-	return prefixes, nil
+	return prefixes, err
 }
 
 // anyBelow returns [ErrEmptyPrefix] if a prefix is known only from a flag and has no keys.

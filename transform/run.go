@@ -257,7 +257,7 @@ func (v *View) close(o Options, r *Report) error {
 				st.size, maxRequest))
 		}
 	}
-	if v.built == nil && !v.noUse {
+	if !v.noUse {
 		v.checkBump(o, r)
 	}
 	if _, refusing := r.Errors(); refusing > 0 {
@@ -290,7 +290,11 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 	if v.built != nil {
 		o.phase("write", nil)
 		res, err := v.draft.Write(ctx, nil, snapshot.WriteConfig{Build: v.built, Check: check})
-		return r.written(o, res, err)
+		if err := r.written(o, res, err); err != nil || v.noUse {
+			return err
+		}
+		r.addRestore(o, nil, v.here) // a built file has no members
+		return nil
 	}
 	cluster, err := v.src.Cluster(ctx)
 	if err != nil {

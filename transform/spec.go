@@ -60,16 +60,16 @@ func (s *Spec) AllCodes() []*finding.Code {
 }
 
 // RunCodes returns the codes that a run of the command may report besides AllCodes. A command with
-// Builds stages no values and raises no revision.
+// Builds stages no values.
 func (s *Spec) RunCodes() []*finding.Code {
 	codes := []*finding.Code{CodeRawFile, CodeCompressed, CodeDataDir, CodeFreeList}
-	if s.Builds {
-		return codes
-	}
 	if !s.NotForRestore {
 		codes = append(codes, CodeBumpTooLarge)
 	}
-	return append(codes, CodeLargeValue)
+	if !s.Builds {
+		codes = append(codes, CodeLargeValue)
+	}
+	return codes
 }
 
 // Unused returns the common flags that have no effect on the command.

@@ -46,6 +46,10 @@ func migrateCommand(specs []transform.Spec) *cli.Command {
 
 type migration struct{ transform.Spec }
 
+// isArchive reports whether the output is a file in the format of an archive: all or nothing, and
+// not for a cluster.
+func (m migration) isArchive() bool { return m.Builds && m.NotForRestore }
+
 func (m migration) command() *cli.Command {
 	text, arguments := m.Text, cmp.Or(m.ArgsText, strings.TrimSpace("IN OUT "+m.Rest))
 	if m.Group == transform.GroupKCP {
@@ -53,7 +57,7 @@ func (m migration) command() *cli.Command {
 	}
 	leaves, written := " 4 written, with problems allowed by --allow: records were skipped or lost fields (each is "+
 		"listed with its decision),", "0 and 4"
-	if m.Builds {
+	if m.isArchive() {
 		leaves, written = "", "0"
 	}
 	before := strings.TrimSpace(strings.TrimSuffix(arguments, m.Rest))
@@ -129,12 +133,17 @@ func (m migration) flags() []cli.Flag {
 		decrypts = "decrypt values, and encrypt written ones, with"
 		flags = append(flags,
 			&cli.StringFlag{Name: "time", Usage: "create new objects with `TIME` (RFC 3339; default: the newest time " +
-				"in the snapshot)"},
+				"in the snapshot)"})
+	}
+	if !m.isArchive() {
+		flags = append(flags,
 			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
 				Usage: "print restore commands that raise the revision by `N`"},
 			&cli.StringSliceFlag{Name: restoreToFlag, Usage: "also restore OUT into the new data directory " +
 				"`[NAME=]DIR` of the member NAME, as the command restore does; may be repeated; OUT \"-\" keeps no " +
 				"file"})
+	}
+	if !m.Builds {
 		flags = append(flags, diffFlags()...)
 	}
 	flags = append(flags, prefixFlag("work"), encryptionFlag(decrypts), maxExpandFlag(), textOrJSON(), quietFlag())
@@ -252,7 +261,7 @@ func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Op
 	if err := checkDiff(c); err != nil {
 		return o, err
 	}
-	if !m.Builds && o.BumpRevision < 1 {
+	if !m.isArchive() && o.BumpRevision < 1 {
 		return o, usagef(commandPath(c), "--bump-revision is %d; it takes a number from 1", o.BumpRevision)
 	}
 	if given := c.String("time"); c.IsSet("time") {

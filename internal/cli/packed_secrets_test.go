@@ -68,7 +68,7 @@ func packedLines() []string {
 		"policy check IN --from-snapshot", "policy check IN --from-snapshot -o json",
 		"status IN", "status IN -o json", "status IN BASE",
 		"restore IN --data-dir DATA.db", "restore IN --data-dir DATA.db --move-aside -o json",
-		"sanitize IN OUT.db", "sanitize --keep-names IN KEPT.db",
+		"crop IN CROPPED.db -n lab --needed --dry-run", "sanitize IN OUT.db", "sanitize --keep-names IN KEPT.db",
 		"delete IN DELETED.db OBJECT -n lab --dry-run --diff",
 		"rename-node IN RENAMED.db a=b --allow no-such-node --dry-run --diff",
 		"policy apply IN APPLIED.db --from-snapshot --dry-run --diff",

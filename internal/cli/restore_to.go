@@ -67,7 +67,12 @@ func (m migration) prepareRestoreTo(c *cli.Context, o *transform.Options) (*rest
 	if to.alone {
 		o.Out = filepath.Join(to.Scratch(), "snapshot.db")
 	}
-	o.Restores = func(members []snapshot.Member) ([]string, error) { return to.choose(c, members) }
+	o.Restores = func(members []snapshot.Member) ([]string, error) {
+		if m.Builds { // OUT has no members
+			members = nil
+		}
+		return to.choose(c, members)
+	}
 	return to, nil
 }
 

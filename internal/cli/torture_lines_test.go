@@ -113,7 +113,7 @@ func tortureLaws() map[string]tortureLaw {
 		"rehearse": find,
 		"report":   {[]int{0, 1, 5}, []int{0, 1}}, "delete": chosen, "patch": chosen, "compact": change, "run": change,
 		"migrate": change, "policy apply": change,
-		"rename-node": change, "prepare-restore": change, "sanitize": change,
+		"rename-node": change, "prepare-restore": change, "sanitize": change, "crop": chosen,
 		"kcp extract": change, "kcp purge": change, "kcp import": change, "sign": {[]int{0}, []int{0}},
 		"status": show, "restore": {[]int{0, 1, 3}, []int{0}},
 	}
@@ -170,6 +170,7 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"rename-node IN OUT kind-control-plane=n2 " + turn("", "--allow no-such-node"),
 		"prepare-restore IN OUT" + turn("", " --isolate --report OUT.json"),
 		"sanitize IN OUT --keep-names --plaintext",
+		"crop IN OUT " + turn("-n NS --needed", "OBJECT -n NS --allow owner-outside", "KIND -A --needed", "-l a=b -A"),
 		turn("delete IN OUT OBJECT -n NS", "delete IN OUT KIND --all -A",
 			"delete IN OUT KIND -A --where object.metadata.name==\"x\""),
 		turn(`patch IN OUT OBJECT -n NS -p {"metadata":{"labels":{"a":"b"}}}`,

@@ -100,15 +100,15 @@ func (c *Choice) check(a *transform.Args) error {
 	return nil
 }
 
-// types resolves the types of the words, without duplicates, with the names of objects.
-func (c *Choice) types(all *inspect.Types) (out []namedType, err error) {
-	for _, word := range c.words {
+// namedTypes resolves the types of words, without duplicates, with the names of objects.
+func namedTypes(words []Word, selector Selector, all *inspect.Types) (out []namedType, err error) {
+	for _, word := range words {
 		found, err := all.Resolve(word.Type)
 		if err != nil {
 			return nil, err
 		}
 		for _, t := range found {
-			if err := c.selector.Check(t); err != nil {
+			if err := selector.Check(t); err != nil {
 				return nil, transform.Usagef("%v", err)
 			}
 			i := slices.IndexFunc(out, func(a namedType) bool { return a.Type == t })
@@ -163,7 +163,7 @@ func (c *Choice) Candidates(
 		if err != nil {
 			return err
 		}
-		types, err := c.types(all)
+		types, err := namedTypes(c.words, c.selector, all)
 		if err != nil {
 			return err
 		}

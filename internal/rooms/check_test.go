@@ -105,7 +105,8 @@ const changes = "a change"
 // kind returns the table row of a room.
 func kind(room string) string {
 	switch name, _ := strings.CutPrefix(room, "internal/"); name {
-	case "calico", "compact", "patch", "plan", "preparerestore", "remove", "renamenode", "sanitize", "storageversion":
+	case "calico", "compact", "crop", "patch", "plan", "preparerestore", "remove", "renamenode", "sanitize",
+		"storageversion":
 		return changes
 	}
 	return room

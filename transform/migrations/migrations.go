@@ -5,6 +5,7 @@ package migrations
 import (
 	"github.com/etcdshift/etcdshift/internal/calico"
 	"github.com/etcdshift/etcdshift/internal/compact"
+	"github.com/etcdshift/etcdshift/internal/crop"
 	"github.com/etcdshift/etcdshift/internal/kcp/move"
 	"github.com/etcdshift/etcdshift/internal/patch"
 	"github.com/etcdshift/etcdshift/internal/plan"
@@ -26,6 +27,7 @@ func All() []transform.Spec {
 		policy.Spec,
 		preparerestore.Spec,
 		sanitize.Spec,
+		crop.Spec,
 		move.ExtractSpec,
 		move.PurgeSpec,
 		move.ImportSpec,

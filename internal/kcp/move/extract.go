@@ -43,6 +43,8 @@ kcp purge deletes the logical cluster there.`,
 	Settles:   map[string]string{codeNotDecrypted.Name: "decrypt them with --encryption-config FILE"},
 	Sections:  []transform.Section{&Receipts{}},
 	Appendix:  &Manifest{},
+
+	NotForRestore: true,
 	Flags: []transform.Flag{
 		{Name: "with-children", Default: false,
 			Usage: "also extract the logical clusters on this shard that belong to Workspaces in NAME, at any depth"},
@@ -68,7 +70,7 @@ type Extract struct {
 
 // Plan counts the records of the archive. A dry run finds all problems of a run.
 func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
-	v.Make(transform.Output{Anew: true})
+	v.Make(transform.Output{Anew: true, NotForRestore: true})
 	e := &extraction{
 		Extract: x, reporter: reporter{list: v.Report().Raise}, view: v, src: v.Reader().Snapshot(),
 		chosen: map[string]*kcp.Cluster{}, odd: map[string][]string{},

@@ -36,8 +36,13 @@ func (v Values) String(name string) string { return v[name] }
 // Bool implements [transform.Values].
 func (v Values) Bool(name string) bool { return v[name] == "true" }
 
-// StringSlice implements [transform.Values]: tests use no flag with several values.
-func (v Values) StringSlice(string) []string { return nil }
+// StringSlice implements [transform.Values]: the values of a flag have commas between.
+func (v Values) StringSlice(name string) []string {
+	if v[name] == "" {
+		return nil
+	}
+	return strings.Split(v[name], ",")
+}
 
 // Duration implements [transform.Values].
 func (v Values) Duration(string) (none time.Duration) { return none }

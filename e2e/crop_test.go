@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// cropped lists the types of the objects in TestCropped.
+func cropped() []schema.GroupVersionResource {
+	return []schema.GroupVersionResource{
+		{Version: "v1", Resource: "configmaps"}, {Version: "v1", Resource: "secrets"},
+		{Version: "v1", Resource: "services"}, {Version: "v1", Resource: "persistentvolumeclaims"},
+		{Group: "apps", Version: "v1", Resource: "deployments"}, notes(),
+	}
+}
+
+func notes() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "notes"}
+}
+
+// createPart creates namespace a with owned objects, a Service, a bound claim, custom resources and
+// rights, and what they name.
+func (c *cluster) createPart(t testing.TB) {
+	t.Helper()
+	c.createFamily(t)
+	ctx := context.Background()
+	create := func(r schema.GroupVersionResource, namespace, kind, name string, content map[string]any) {
+		obj := &unstructured.Unstructured{Object: content}
+		obj.SetAPIVersion(r.GroupVersion().String())
+		obj.SetKind(kind)
+		obj.SetName(name)
+		eventually(t, serveTimeout, "create "+name, func() error {
+			_, err := c.client(r, namespace).Create(ctx, obj, metav1.CreateOptions{})
+			return err
+		})
+	}
+	core := func(resource string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Version: "v1", Resource: resource}
+	}
+	create(definitions(), "", "CustomResourceDefinition", "notes.example.com", map[string]any{"spec": map[string]any{
+		"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": "notes", "kind": "Note"},
+		"versions": []any{gizmoVersion("v1", true)}}})
+	create(notes(), "a", "Note", "note", map[string]any{})
+	create(schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}, "",
+		"StorageClass", "fast", map[string]any{"provisioner": "example.com/none"})
+	create(core("persistentvolumes"), "", "PersistentVolume", "pv", map[string]any{"spec": map[string]any{
+		"capacity": map[string]any{"storage": "1Gi"}, "accessModes": []any{"ReadWriteOnce"}, "storageClassName": "fast",
+		"hostPath": map[string]any{"path": "/x"}, "claimRef": map[string]any{"namespace": "a", "name": "data"}}})
+	create(core("persistentvolumeclaims"), "a", "PersistentVolumeClaim", "data", map[string]any{"spec": map[string]any{
+		"accessModes": []any{"ReadWriteOnce"}, "storageClassName": "fast", "volumeName": "pv",
+		"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}}})
+	k := c.kubectl(t)
+	for _, line := range []string{
+		"create service clusterip web -n a --tcp=80:80", "create service clusterip other -n b --tcp=80:80",
+		"create deployment web -n a --image=example.com/none", "create serviceaccount sa -n a",
+		"create clusterrole reads --verb=get --resource=secrets",
+		"create clusterrolebinding of-sa --clusterrole=reads --serviceaccount=a:sa",
+	} {
+		text, ok := k.run(t, strings.Fields(line)...)
+		require.True(t, ok, text)
+	}
+}
+
+// part returns the objects of namespace a as served, by type and name.
+func (c *cluster) part(t testing.TB) map[string]unstructured.Unstructured {
+	t.Helper()
+	all := map[string]unstructured.Unstructured{}
+	for _, r := range cropped() {
+		eventually(t, serveTimeout, r.Resource, func() error {
+			list, err := c.client(r, "a").List(context.Background(), metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			for _, item := range list.Items {
+				all[r.Resource+"/"+item.GetName()] = item
+			}
+			return nil
+		})
+	}
+	return all
+}
+
+// TestCropped checks that a namespace with its needs is a snapshot that etcd restores and an API
+// server serves: the same objects with UIDs, versions and times, of which a garbage collector
+// deletes none; and that the store has nothing else.
+func TestCropped(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, filepath.Join(t.TempDir(), "live"))
+	c.createPart(t)
+	served, live := c.part(t), c.store.waitQuiet(t)
+	require.Greater(t, len(served), 15)
+	saved := c.store.save(t)
+	c.stop()
+	r := runMigration(t, "crop", saved, "-n", "a", "--needed")
+
+	store := startStore(t, restoreAsIs(t, r.path))
+	inside := store.records(t)
+	needed := []string{"/registry/namespaces/a",
+		"/registry/apiextensions.k8s.io/customresourcedefinitions/notes.example.com", "/registry/storageclasses/fast",
+		"/registry/persistentvolumes/pv", "/registry/clusterroles/reads",
+		"/registry/clusterrolebindings/of-sa", "/registry/ipaddresses/"}
+	for key, is := range inside {
+		require.Equal(t, live[key], is, key)
+		belongs := strings.Contains(key, "/a/")
+		for _, prefix := range needed {
+			belongs = belongs || strings.HasPrefix(key, prefix)
+		}
+		require.True(t, belongs, key)
+	}
+	for key := range live {
+		if strings.Contains(key, "/a/") {
+			require.Contains(t, inside, key)
+		}
+	}
+	require.NoError(t, store.Close())
+
+	c = startCluster(t, r.restore(t))
+	require.Equal(t, served, c.part(t))
+	require.Empty(t, c.collect(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "a"))
+	text, ok := c.kubectl(t).run(t, "create", "service", "clusterip", "new", "-n", "a", "--tcp=80:80")
+	require.True(t, ok, text)
+	services := c.part(t)
+	at := func(name string) any {
+		ip, _, _ := unstructured.NestedString(services["services/"+name].Object, "spec", "clusterIP")
+		return ip
+	}
+	require.NotEmpty(t, at("new"))
+	require.NotEqual(t, at("web"), at("new"))
+}

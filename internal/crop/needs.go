@@ -1,0 +1,285 @@
+package crop
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// needs finds the objects that a part needs.
+type needs struct {
+	ctx      context.Context
+	view     *transform.View
+	types    *inspect.Types
+	kinds    map[schema.GroupKind]*inspect.Type
+	storages []keys.Storage
+	selected *objects.Selected
+	takes    bool               // the needed objects are taken
+	inside   map[string]bool    // keys of needed objects that are selected, or that API servers make
+	outside  map[string]*Needed // the others, by key; a missing owner by key and UID
+	queue    []string           // keys of outside whose needs are unknown so far
+	unread   int                // objects with unknown needs
+}
+
+// find finds the needs of the selected objects and the needs of these, and adds them to the
+// selection if they are taken.
+func (n *needs) find() error {
+	n.inside, n.outside, n.kinds = map[string]bool{}, map[string]*Needed{}, map[schema.GroupKind]*inspect.Type{}
+	for _, t := range n.types.All() {
+		n.kinds[schema.GroupKind{Group: t.Resource.Group, Kind: t.Kind}] = t
+	}
+	var err error
+	if n.storages, err = n.view.Storages(n.ctx); err != nil {
+		return err
+	}
+	first, why := "", error(nil)
+	selected := func(e *transform.Entry) (*naming, bool) {
+		if !n.selected.Has(e.Key) {
+			return nil, false
+		}
+		return n.look(e)
+	}
+	err = stream.Each(transform.Visit(n.ctx, n.view, nil, selected), func(one *naming) error {
+		if one.err != nil {
+			if n.unread++; n.unread == 1 {
+				first, why = string(one.at), one.err
+			}
+		}
+		return cmp.Or(n.follow(one), n.followOwners(one, !n.takes))
+	})
+	if err == nil {
+		err = n.bindings()
+	}
+	if err == nil {
+		err = n.followQueue()
+	}
+	if n.unread > 0 {
+		n.view.Raise(first, codeOwnersUnread.Because("owners and needs of %d objects are unknown; of the first: %v",
+			n.unread, why))
+	}
+	for _, one := range n.outside {
+		if n.takes && one.Is != Missing {
+			n.selected.Add([]byte(one.Key))
+			one.Is = Taken
+		}
+	}
+	return err
+}
+
+// followQueue follows the needs of needed objects.
+func (n *needs) followQueue() error {
+	for len(n.queue) > 0 {
+		e, err := n.view.Get(n.ctx, []byte(n.queue[0]))
+		if err != nil {
+			return err
+		}
+		n.queue = n.queue[1:]
+		one, is := n.look(e)
+		if !is {
+			continue
+		}
+		if err := cmp.Or(n.follow(one), n.followOwners(one, false)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// naming is an object with the objects that it names.
+type naming struct {
+	at     []byte
+	key    keys.Key
+	needs  []objects.Need
+	owners []encoding.OwnerReference
+	made   bool  // an API server creates it at its start
+	err    error // why the needs and owners are unknown
+}
+
+// look reads the needs and owners of an object. Concurrent calls are allowed.
+func (n *needs) look(e *transform.Entry) (*naming, bool) {
+	key, err := e.ParseKey()
+	t := n.types.Of(key.Resource)
+	if err != nil || t == nil || keys.IsRecord(key.Resource) {
+		return nil, false
+	}
+	one := &naming{at: e.Key, key: key}
+	if key.Namespace != "" {
+		space := schema.GroupResource{Resource: "namespaces"}
+		one.needs = append(one.needs, objects.Need{Resource: space, Name: key.Namespace})
+	}
+	if !t.Builtin {
+		one.needs = append(one.needs, objects.Need{Resource: keys.DefinitionType(), Name: t.Name()})
+	}
+	meta, err := e.Meta()
+	if one.err = cmp.Or(e.Undecryptable, err); one.err != nil {
+		return one, true
+	}
+	one.owners = meta.OwnerReferences
+	if !t.Builtin {
+		return one, true
+	}
+	o := inspect.NewObject(t, e)
+	switch one.err = o.Err; {
+	case o.Err != nil:
+	case o.Partial:
+		one.err = native.ErrUnknownKind
+	default:
+		one.needs = append(one.needs, objects.Needs(o.Content)...)
+		one.made = objects.Bootstrapped(o.Content)
+	}
+	return one, true
+}
+
+// bindings adds the ClusterRoleBindings of selected ServiceAccounts.
+func (n *needs) bindings() error {
+	t := n.types.Of(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"})
+	return stream.Each(n.view.Entries(n.ctx, t, inspect.Selection{}), func(e *transform.Entry) error {
+		one, is := n.look(e)
+		if !is || one.made || n.selected.Has(e.Key) {
+			return nil
+		}
+		for _, need := range one.needs {
+			if need.Resource.Resource != "serviceaccounts" {
+				continue
+			}
+			account, found, err := n.get(one.key.Prefix, n.types.Of(need.Resource), need.Namespace, need.Name)
+			if err != nil {
+				return err
+			}
+			if found != nil && n.selected.Has(found.Key) {
+				n.add(string(e.Key), account, false, InFile)
+			}
+		}
+		return nil
+	})
+}
+
+// follow adds the needs of an object.
+func (n *needs) follow(one *naming) error {
+	for _, need := range one.needs {
+		t := n.types.Of(need.Resource)
+		if t == nil || t.Namespaced && need.Namespace == "" {
+			continue // no server can find it
+		}
+		key, e, err := n.get(one.key.Prefix, t, need.Namespace, need.Name)
+		switch {
+		case err != nil:
+			return err
+		case n.inside[key]:
+		case n.outside[key] != nil:
+			n.add(key, string(one.at), false, "")
+		case e == nil:
+			if !need.Optional {
+				n.add(key, string(one.at), false, Missing)
+			}
+		case n.selected.Has(e.Key) || n.isMade(e):
+			n.inside[key] = true
+		default:
+			n.add(key, string(one.at), false, InFile)
+		}
+	}
+	return nil
+}
+
+// isMade reports whether an API server creates the object at its start.
+func (n *needs) isMade(e *transform.Entry) bool {
+	one, is := n.look(e)
+	return is && one.made
+}
+
+// followOwners adds the owners of an object, as the garbage collector finds them: by kind and name
+// in the namespace of the object, and by UID. With raise, an owner outside is a finding. The
+// garbage collector keeps an object with an owner of an unknown kind.
+func (n *needs) followOwners(one *naming, raise bool) error {
+	for _, ref := range one.owners {
+		t := n.kinds[schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()]
+		if t == nil || t.Namespaced && one.key.Namespace == "" {
+			continue
+		}
+		key, e, err := n.get(one.key.Prefix, t, one.key.Namespace, ref.Name)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			if meta, err := e.Meta(); err == nil && e.Undecryptable == nil && meta.UID != ref.UID {
+				e = nil
+			}
+		}
+		switch {
+		case e == nil: // the garbage collector of IN deletes the object too
+			n.add(key+" "+ref.UID, string(one.at), true, Missing)
+			n.outside[key+" "+ref.UID].Key = key
+			continue
+		case n.selected.Has(e.Key):
+			continue
+		}
+		n.add(key, string(one.at), true, InFile)
+		if raise {
+			n.view.Raise(string(one.at), codeOwnerOutside.Because("its owner is not selected, and a garbage collector "+
+				"deletes objects without their owners: %s %s", ref.Kind, ref.Name))
+		}
+	}
+	return nil
+}
+
+// get returns the key of an object below a storage prefix, and its entry; nil for none. Below the
+// prefix of an API server of OpenShift, the other objects are below other prefixes.
+func (n *needs) get(
+	prefix string, t *inspect.Type, namespace, name string,
+) (key string, e *transform.Entry, err error) {
+	parsed := keys.Key{Resource: t.Resource, Name: name}
+	if t.Namespaced {
+		parsed.Namespace = namespace
+	}
+	openShift := slices.ContainsFunc(n.storages,
+		func(s keys.Storage) bool { return s.Flavour == keys.FlavourOpenShift })
+	for _, s := range n.storages {
+		if s.Flavour.KCP() || s.Prefix != prefix && !openShift {
+			continue
+		}
+		at := s.Layout.Format(parsed)
+		if s.Prefix == prefix || key == "" {
+			key = string(at)
+		}
+		if e, err = n.view.Get(n.ctx, at); e != nil || err != nil {
+			return string(at), e, err
+		}
+	}
+	return key, nil, nil
+}
+
+// add adds a needed object, or one more object that needs it.
+func (n *needs) add(key, by string, owner bool, is State) {
+	one := n.outside[key]
+	if one == nil {
+		one = &Needed{Key: key, By: by, Is: is}
+		n.outside[key] = one
+		if is == InFile {
+			n.queue = append(n.queue, key)
+		}
+	}
+	one.Objects++
+	one.Owner = one.Owner || owner
+}
+
+// section returns the section of the report.
+func (n *needs) section() *Needs {
+	byKey := func(a, b *Needed) int { return strings.Compare(a.Key, b.Key) }
+	out := &Needs{Needs: []Needed{}}
+	for _, one := range slices.SortedStableFunc(maps.Values(n.outside), byKey) {
+		out.Needs = append(out.Needs, *one)
+	}
+	return out
+}
