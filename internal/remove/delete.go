@@ -16,6 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -25,6 +26,7 @@ import (
 type Delete struct {
 	choice       *objects.Choice
 	keep, orphan bool
+	scrub        bool // remove all records of the deleted objects, of any revision, and all free pages
 }
 
 // Plan stages the deletions.
@@ -36,14 +38,16 @@ func (d *Delete) Plan(ctx context.Context, v *transform.View) error {
 	r := &run{
 		ctx: ctx, view: v, types: types, gone: map[objects.UID]bool{}, section: newRemoved(v.Report().CountUIDs),
 		spaces: map[place]bool{}, definitions: map[folder]*left{}, claims: map[objects.UID]bool{},
-		freed: objects.NewFreed(v),
+		freed: objects.NewFreed(v), deleted: map[string]bool{},
 	}
+	v.Make(transform.Output{Anew: d.scrub})
 	dependents := r.collect
 	if d.orphan {
 		dependents = r.releaseDependents
 	}
 	for _, step := range []func() error{
-		func() error { return r.deleteChosen(d) }, r.deleteContents, r.deleteAddresses, r.checkAdmins, r.strand,
+		func() error { return r.deleteChosen(d) }, r.deleteContents, r.deleteAddresses,
+		func() error { return r.scrub(d) }, r.checkAdmins, r.strand,
 		dependents, r.checkClaims, func() error { return r.freed.Report(ctx) },
 	} {
 		if err := step(); err != nil {
@@ -69,7 +73,9 @@ type run struct {
 	claims      map[objects.UID]bool // deleted PersistentVolumeClaims
 	services    []*inspect.Object
 	freed       *objects.Freed
-	stranded    []string // UIDs of Pods on deleted Nodes
+	deleted     map[string]bool // keys
+	secrets     int             // number of deleted Secrets
+	stranded    []string        // UIDs of Pods on deleted Nodes
 }
 
 type (
@@ -131,7 +137,23 @@ func (r *run) deleteOne(e *transform.Entry, key keys.Key, chosen bool) error {
 	r.note(e, key)
 	r.freed.Deleted(e)
 	r.section.add(e.Key, key, chosen)
+	r.deleted[string(e.Key)] = true
+	if key.Resource == (schema.GroupResource{Resource: "secrets"}) {
+		r.secrets++
+	}
 	return r.view.Delete(r.ctx, e.Key)
+}
+
+// scrub removes all records of the deleted objects, or names what remains of deleted Secrets.
+func (r *run) scrub(d *Delete) error {
+	switch {
+	case d.scrub && len(r.deleted) > 0:
+		r.view.Make(transform.Output{Scrub: func(key []byte) bool { return r.deleted[string(key)] }})
+	case r.secrets > 0:
+		r.view.Report().AddStep("OUT still holds the values of %s, in older records and perhaps in free pages; "+
+			"--scrub removes them", phrase.Count(r.secrets, "deleted Secret"))
+	}
+	return nil
 }
 
 // note records the consequences of deleting an object of a special type.

@@ -24,7 +24,11 @@ objects. TYPE alone selects nothing: add --all to select all its objects. With -
 the other objects of the same types and namespaces are deleted.
 
 The report lists each deleted object, each object with finalizers (they do not run), and the objects that the garbage
-collector will delete after the restore because their owners are deleted.`,
+collector will delete after the restore because their owners are deleted.
+
+The deletions are new revisions. The old records of the deleted objects, Secrets too, stay in the file until etcd is
+compacted, and in free pages until etcd is defragmented. --scrub writes the file anew without any record of these
+objects. The objects that the garbage collector will delete are not scrubbed.`,
 	Codes:    codes(),
 	Sections: []transform.Section{&Deletion{}},
 	Flags: append(objects.ChoiceFlags(),
@@ -33,7 +37,9 @@ collector will delete after the restore because their owners are deleted.`,
 		transform.Flag{Name: "cascade", Default: "background", Choices: []string{"background", "orphan"},
 			Bare: "background",
 			Usage: "`background|orphan`, after \"=\" as in kubectl: leave dependents of deleted objects to the " +
-				"garbage collector, or remove their references to the deleted owners"}),
+				"garbage collector, or remove their references to the deleted owners"},
+		transform.Flag{Name: "scrub", Default: false, Usage: "remove all records of the deleted objects from the " +
+			"file, also older values, and all free pages"}),
 	New: newFromArgs,
 }
 
@@ -45,7 +51,8 @@ func newFromArgs(_ context.Context, a *transform.Args) (transform.Transform, err
 	if a.Bool("keep") && a.Bool("all") {
 		return nil, transform.Usagef("--keep --all deletes nothing")
 	}
-	return &Delete{choice: choice, keep: a.Bool("keep"), orphan: a.String("cascade") == "orphan"}, nil
+	return &Delete{choice: choice, keep: a.Bool("keep"), orphan: a.String("cascade") == "orphan",
+		scrub: a.Bool("scrub")}, nil
 }
 
 func codes() []*finding.Code {

@@ -38,8 +38,9 @@ permission claims.
 
 NAME is a name from "etcdshift kcp list", not a path.
 
-The deletions are new revisions, so that watching clients see them; the old records stay in the file until etcd is
-compacted. --scrub writes the file anew without any record of these keys.`,
+The deletions are new revisions, so that watching clients see them; the old records, Secrets too, stay in the file
+until etcd is compacted, and in free pages until etcd is defragmented. --scrub writes the file anew without any record
+of these keys.`,
 	ArgsText:  "NAME SHARD|CACHE OUT  or  --orphans [NAME] SHARD OUT",
 	Arguments: purgeArgs,
 	Alone:     true,
