@@ -61,11 +61,7 @@ func (d *Draft) build(ctx context.Context) (res WriteResult, err error) {
 	if len(notes) > 0 {
 		contents[noteBucket] = bolt.Seq(notes...)
 	}
-	var sources []bolt.Source
-	for _, name := range slices.Sorted(maps.Keys(contents)) {
-		sources = append(sources, bolt.Source{Name: name, Entries: contents[name], Paged: name == "key"})
-	}
-	x, err := d.create(ctx, bolt.Meta{PageSize: builtPageSize, TxID: 1}, sources)
+	x, err := createOf(ctx, d, contents)
 	if err == nil && x.repeats {
 		err = errors.New("there are two records of one key")
 	}
@@ -73,6 +69,15 @@ func (d *Draft) build(ctx context.Context) (res WriteResult, err error) {
 		return res, err
 	}
 	return WriteResult{FileInfo: FileInfo{Revision: c.Revision, Keys: x.alive}, Appended: x.alive}, nil
+}
+
+// createOf is create for the buckets of contents.
+func createOf(ctx context.Context, d *Draft, contents map[string]entries) (*index, error) {
+	var sources []bolt.Source
+	for _, name := range slices.Sorted(maps.Keys(contents)) {
+		sources = append(sources, bolt.Source{Name: name, Entries: contents[name], Paged: name == "key"})
+	}
+	return d.create(ctx, bolt.Meta{PageSize: builtPageSize, TxID: 1}, sources)
 }
 
 func noteEntries(notes map[string][]byte) (out []bolt.Element, err error) {

@@ -16,6 +16,8 @@ type found struct {
 	main int64
 	at   int64  // offset of the revision key
 	size uint32 // of the revision key and the KeyValue
+
+	copies uint32 // number of equal records
 }
 
 // carver finds records by their bytes: a revision key, followed by a KeyValue with the fields in
@@ -82,19 +84,51 @@ func (c *carver) record(at, limit int64) (f found, ok bool) {
 		return f, false
 	}
 	size := len(k) + len(v)
-	if size > maxFoundSize || c.isPartial(at, at+int64(size)) {
+	if size > maxFoundSize || c.isPartial(at, at+int64(size)) || c.isZeroed(at, at+int64(size)) {
 		return f, false
 	}
-	return found{rec.Revision.Main, at, uint32(size)}, true
+	return found{rec.Revision.Main, at, uint32(size), 1}, true
 }
 
-// isPartial reports whether a page begins between two offsets and says so in its header.
+// isPartial reports whether bytes between two offsets belong to different pages: a page begins
+// between them and says so in its header, or the first page is not in its place.
 func (c *carver) isPartial(from, to int64) bool {
+	first := from / c.pageSize
+	if p := bolt.Page(c.data[first*c.pageSize:]); to > (first+1)*c.pageSize && p.HasKind() && p.ID() != uint64(first) &&
+		p.ID() < uint64(int64(len(c.data))/c.pageSize) {
+		return true
+	}
 	to = min(to, int64(len(c.data))-bolt.HeaderSize+1)
-	for at := (from/c.pageSize + 1) * c.pageSize; at < to; at += c.pageSize {
+	for at := (first + 1) * c.pageSize; at < to; at += c.pageSize {
 		if p := bolt.Page(c.data[at:]); p.ID() == uint64(at/c.pageSize) && p.HasKind() {
 			return true
 		}
+	}
+	return false
+}
+
+// isZeroed reports whether sectors of a disk are zero between two offsets: a run of zeros that
+// begins at a sector and reaches the end, or a long run with an end at a sector.
+func (c *carver) isZeroed(from, to int64) bool {
+	const sector, long = 512, 128
+	for at := (from/sector + 1) * sector; at < to; at += sector {
+		if c.data[at] != 0 && c.data[at-1] != 0 {
+			continue
+		}
+		before, behind := at, at
+		for before > from && c.data[before-1] == 0 {
+			before--
+		}
+		for behind < to && c.data[behind] == 0 {
+			behind++
+		}
+		switch {
+		case behind == to && before == at && to-at > 1, behind-at >= long && before == at:
+			return true
+		case at-before >= long && behind == at:
+			return true
+		}
+		at = max(at, behind/sector*sector)
 	}
 	return false
 }
@@ -159,9 +193,15 @@ func (c *carver) sorted(all []found) []found {
 		return cmp.Or(cmp.Compare(a.main, b.main), bytes.Compare(c.id(a), c.id(b)), cmp.Compare(a.size, b.size),
 			bytes.Compare(c.bytesOf(a), c.bytesOf(b)), cmp.Compare(a.at, b.at))
 	})
-	return slices.CompactFunc(all, func(a, b found) bool {
-		return a.size == b.size && a.main == b.main && bytes.Equal(c.bytesOf(a), c.bytesOf(b))
-	})
+	once := all[:0]
+	for _, f := range all {
+		if n := len(once); n > 0 && once[n-1].main == f.main && bytes.Equal(c.bytesOf(once[n-1]), c.bytesOf(f)) {
+			once[n-1].copies += f.copies
+		} else {
+			once = append(once, f)
+		}
+	}
+	return once
 }
 
 // findAll returns the records in some spans, sorted. The memory for equal records, of which there

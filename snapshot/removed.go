@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"hash/maphash"
 	"iter"
 	"slices"
 
@@ -143,21 +142,19 @@ func (s *records) removedKeys(ctx context.Context, x *index, prefix []byte) (*re
 	if k.removed, err = s.removed(ctx); err != nil {
 		return nil, err
 	}
-	seed, byHash := maphash.MakeSeed(), map[uint64]int{}
-	var rec, latest Record
+	var rec, latest, other Record
+	byKey := newKeyTable(func(n int32) []byte {
+		_ = k.at(max(k.gone[n].put, k.gone[n].tombstone), &other) // was parsed before
+		return other.Key
+	})
 	place := func() *goneKey {
-		for hash := maphash.Bytes(seed, rec.Key); ; hash++ {
-			n, known := byHash[hash]
-			if !known {
-				byHash[hash] = len(k.gone)
-				k.gone = append(k.gone, goneKey{-1, -1})
-				return &k.gone[len(k.gone)-1]
-			}
-			var other Record
-			if k.at(max(k.gone[n].put, k.gone[n].tombstone), &other) == nil && bytes.Equal(other.Key, rec.Key) {
-				return &k.gone[n]
-			}
+		n := byKey.get(rec.Key)
+		if n < 0 {
+			n = int32(len(k.gone))
+			k.gone = append(k.gone, goneKey{-1, -1})
+			byKey.replace(rec.Key, n)
 		}
+		return &k.gone[n]
 	}
 	err = s.read(func() error {
 		for i := range k.found {

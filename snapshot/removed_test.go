@@ -45,6 +45,14 @@ func eventsOf(t testing.TB, name string) map[Revision]event {
 	}
 }
 
+// entry returns the revision key and the KeyValue of the event.
+func (e event) entry() string {
+	rec := Record{Revision: Revision{e.Rev, e.Sub}, Tombstone: e.Del, Key: []byte(e.Key), Value: e.Value,
+		CreateRevision: e.Create, ModRevision: e.Rev, Version: e.Version, Lease: e.Lease}
+	el := new(encoder).element(&rec)
+	return string(el.Key) + string(el.Value)
+}
+
 func (e event) requireEqual(t testing.TB, r *Record) {
 	t.Helper()
 	require.Equal(t, e.Key, string(r.Key), r.Revision)

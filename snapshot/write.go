@@ -36,6 +36,8 @@ type WriteConfig struct {
 	// Check, if set, is called with the output, read back and compared, before the output gets its
 	// name. If Check returns an error, no output is left.
 	Check func(ctx context.Context, out *Snapshot) error
+
+	remains *selection // for Remains.Write
 }
 
 // WriteResult describes an output of Write or Build.
@@ -193,12 +195,14 @@ func (d *Draft) make(ctx context.Context) (res WriteResult, err error) {
 		write, leases = d.build, d.cfg.Build.Leases
 	case d.cfg.LogHistory != nil:
 		write = d.addLogHistory
+	case d.cfg.remains != nil:
+		write = func(ctx context.Context) (WriteResult, error) { return d.cfg.remains.write(ctx, d) }
 	case d.cfg.Scrub != nil || d.cfg.Compact != nil:
 		write = d.rewrite
 	default:
 		d.Copy()
 	}
-	if d.cfg.Build == nil {
+	if d.src != nil && d.cfg.Build == nil {
 		if _, err := d.sound.wait(ctx); err != nil {
 			return res, err
 		}

@@ -23,7 +23,7 @@ const (
 	exitFound       = 1   // a checking command found something
 	exitUsage       = 2   // the command line is wrong
 	exitRefused     = 3   // records that can't be migrated; nothing was written
-	exitAllowed     = 4   // written; --allow let problems pass: their records were skipped or lost fields
+	exitAllowed     = 4   // written without some records or fields: --allow, or salvage
 	exitCannotCheck = 5   // a checking command could not check
 	exitInterrupted = 130 // 128 + SIGINT, like in shells; nothing was written
 )

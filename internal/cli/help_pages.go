@@ -79,6 +79,7 @@ func runbooks() map[string]string {
 		"timeline": "investigate.md", "diff": "investigate.md", "keys": "investigate.md", "kubectl": "kubectl.md",
 		"serve":  "serve.md",
 		"export": "recover-objects.md", "report": "report.md", "sign": "sign.md", "save": "no-good-backup.md",
+		"salvage": "no-good-backup.md",
 		"restore": "restore.md",
 		"sizes":   "space-exceeded.md",
 		"compact": "space-exceeded.md", "fleet list": "fleet.md", "fleet run": "fleet.md", "fleet summary": "fleet.md",

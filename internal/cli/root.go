@@ -68,6 +68,7 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 		migrateCommand(specs),
 	}, specCommands(specs, transform.GroupNone), []*cli.Command{
 		saveCommand(),
+		salvageCommand(),
 		restoreCommand(),
 		fleetCommand(),
 		policyCommand(specs),

@@ -50,6 +50,7 @@ func documents() map[string][]any {
 		"Fleet":                 {fleet.Fleet{}},
 		"FleetSummary":          {fleetSummaryHead{}, list{"snapshots", fleet.Row{}}, fleetSummaryTail{}},
 		"SavedSnapshot":         {saved{}},
+		"SalvagedSnapshot":      {salvaged{}},
 		"RestoredSnapshot":      {restoredDocument{}},
 		"StatusComparison":      {statuses{}},
 		"Signature":             {signedFile{}},
@@ -241,6 +242,7 @@ func TestDocuments(t *testing.T) {
 	lines := []string{
 		"save -o json saved.db --endpoints 127.0.0.1:1," + server.URL,
 		"verify -o json before.db",
+		"salvage -o json before.db salvaged.db",
 		"restore -o json before.db --data-dir restored.etcd",
 		"sign -o json before.db --key backup.key",
 		"verify -o json before.db --key backup.pub",

@@ -115,7 +115,7 @@ func tortureLaws() map[string]tortureLaw {
 		"migrate": change, "policy apply": change,
 		"rename-node": change, "prepare-restore": change, "sanitize": change, "crop": chosen,
 		"kcp extract": change, "kcp purge": change, "kcp import": change, "sign": {[]int{0}, []int{0}},
-		"status": show, "restore": {[]int{0, 1, 3}, []int{0}},
+		"status": show, "restore": {[]int{0, 1, 3}, []int{0}}, "salvage": {[]int{0, 1, 4}, []int{0, 4}},
 	}
 }
 
@@ -143,15 +143,17 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 			"sign IN --key ../fix/backup.key --signature OUT.minisig"),
 		"status IN" + turn("", " -o json", " OTHER", " OTHER -o json"),
 		"restore IN --data-dir OUT.data" + turn("", " -o json", " --bump-revision 0"),
+		turn("salvage IN OUT", "salvage IN OUT -o json", "salvage IN OUT --include-unsure", "salvage IN OTHER OUT"),
 		"keys IN" + turn("", " -o jsonl", " --history", " -o json"),
 		"keys IN KEY --raw --show-secrets" + turn("", " --stored"),
-		"history IN KEY" + turn("", " -o json", " --all"),
+		"history IN KEY" + turn("", " -o json", " --all", " --free-pages"),
 		"grep IN a" + turn("", " -i KIND", " -o json"),
-		"timeline IN" + turn("", " -o jsonl", " --all"),
+		"timeline IN" + turn("", " -o jsonl", " --all", " --free-pages"),
 		turn("diff IN OTHER", "diff OTHER IN", "diff IN OTHER -o json --all"),
 		"report IN " + turn("OUT.html", "OUT.html --before OTHER"),
 		"export IN" + turn(" -A", " -n NS --show-secrets --needed --all", " -A --crds"),
-		"get IN * -A" + turn(" -o json", " -o yaml --show-secrets", "", " -o wide --stored", " --deleted"),
+		"get IN * -A" + turn(" -o json", " -o yaml --show-secrets", "", " -o wide --stored", " --deleted",
+			" --deleted --free-pages"),
 		"get IN KIND -A" + turn(" -o wide", " -o json", " -o name --sort-by .metadata.name",
 			" -o custom-columns=N:.metadata.name,A:..a"),
 		[]string{ // always the same server, as slow as everything else

@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/phrase"
+	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+func salvageCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "salvage",
+		Usage:     "write a sound snapshot of what damaged files still hold",
+		ArgsUsage: "DAMAGED... OUT",
+		Description: `etcdshift salvage damaged.db out.db
+etcdshift salvage m1/snap/db m2/snap/db m3/snap/db out.db
+etcdshift salvage damaged.db out.db --include-unsure`,
+		UsageText: `Reads files that other commands and etcd refuse: with damaged or zeroed pages, cut short, without a
+valid meta page. The tree is read as far as it goes; other records are found by their bytes, in all pages. Files of
+several members of one cluster count as one.
+
+A record is sure if the tree leads to it, or if its revision is above the last compaction. Sure records are written.
+A key whose record is only found in pages without a tree, at or below the compaction, is unsure: the object may have
+been deleted earlier. Unsure keys are listed, and written only with --include-unsure.
+
+Above the compaction each lost revision is counted. OUT is compacted at the last lost revision: it has no earlier
+state that would be incomplete. A value has no checksum: values that are no objects of their key are named, and other
+changed values cannot be found. Read OUT before you restore it.
+
+Exit status: 0 nothing is lost, 1 failed, 2 usage, 4 written, and something is lost, unsure or damaged, 130
+interrupted.`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "include-unsure", Usage: "also write the newest record of each unsure key"},
+			encryptionFlag("check encrypted values with"), maxExpandFlag(), textOrJSON(), quietFlag(),
+		},
+		Action: taking(runSalvage),
+	}
+}
+
+// salvaged is the document of salvage -o json.
+type salvaged struct {
+	answerHead
+	Output        snapshot.FileInfo `json:"output"`
+	IncludeUnsure bool              `json:"includeUnsure"` // the unsure keys are in the output
+	snapshot.SalvageReport
+	Unreadable []unreadableValue `json:"unreadableValues"` // of live keys in the output, by revision
+	Unchecked  int               `json:"unchecked"`        // number of encrypted values that no key decrypts
+}
+
+// unreadableValue is a value that is not an object of its key.
+type unreadableValue struct {
+	Key    string `json:"key"`
+	Reason string `json:"reason"`
+}
+
+func runSalvage(c *cli.Context, args []string) error {
+	paths, out := args[:len(args)-1], args[len(args)-1]
+	if out == "-" || slices.Contains(paths, "-") || out == "" {
+		return usagef(commandPath(c), "DAMAGED and OUT are files")
+	}
+	for _, path := range paths {
+		if err := onlyFile(c, "DAMAGED", path); err != nil {
+			return err
+		}
+	}
+	transformers, err := loadEncryption(c, encryptionConfig)
+	if err != nil {
+		return err
+	}
+	o := &opened{transformers: transformers}
+	defer transformers.Close()
+	target, err := create(c, out)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = target.Discard() }()
+	reading := progress(c).Phase("reading " + strings.Join(paths, ", "))
+	defer reading.End()
+	r, err := snapshot.OpenRemains(c.Context, paths, snapshotConfig(c))
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	doc := salvaged{answerHead: answerTo("SalvagedSnapshot"), IncludeUnsure: c.Bool("include-unsure"),
+		SalvageReport: r.SalvageReport, Unreadable: []unreadableValue{}}
+	check := func(ctx context.Context, s *snapshot.Snapshot) error {
+		return doc.check(ctx, inspect.NewReader(s, o.decrypter()))
+	}
+	res, err := r.Write(c.Context, out, target, doc.IncludeUnsure, check)
+	if err != nil {
+		return err
+	}
+	doc.Output = res.FileInfo
+	reading.End()
+	warn(c, r.Warnings()...)
+	if wantsJSON(c) {
+		err = render.JSON(c.App.Writer, doc)
+	} else {
+		err = doc.print(render.NewPage(c.App.Writer))
+	}
+	if err != nil {
+		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", err, out, transform.Written),
+			"the snapshot was written; only printing failed"}
+	}
+	return doc.verdict(out)
+}
+
+// check reads all live values of the output.
+func (d *salvaged) check(ctx context.Context, r *inspect.Reader) error {
+	return stream.Each(r.Live(ctx, nil), func(e *inspect.Entry) error {
+		if e.Undecryptable != nil {
+			d.Unchecked++
+			return nil
+		}
+		key, err := e.ParseKey()
+		if err != nil || key.Resource.Resource == "" { // not of Kubernetes: any value is right
+			return nil
+		}
+		if err = e.Check(); err == nil {
+			_, err = native.Decode(e.Value)
+		}
+		if err != nil && !errors.Is(err, native.ErrUnknownKind) {
+			d.Unreadable = append(d.Unreadable, unreadableValue{string(e.Key), err.Error()})
+		}
+		return nil
+	})
+}
+
+// mostSalvaged is the number of ranges, keys and values of one sort in the text.
+const mostSalvaged = 20
+
+func (d *salvaged) print(p *render.Page) error {
+	for _, f := range d.Files {
+		tree := map[string]string{
+			"meta":   fmt.Sprintf("%s by the tree", phrase.Count(f.ByTree, "record")),
+			"search": fmt.Sprintf("%s by a tree that no meta page names", phrase.Count(f.ByTree, "record")),
+			"none":   "no tree",
+		}[f.Tree]
+		p.Line(render.Plain, fmt.Sprintf("%s: %s, %s elsewhere, %s in the tree", f.Path, tree,
+			phrase.Count(f.ByBytes, "record"), phrase.Count(f.Bad, "unreadable place")))
+	}
+	compacted := "compaction: unknown; no meta page leads to it"
+	if d.CompactRevision != nil {
+		compacted = fmt.Sprintf("compaction: at revision %d", *d.CompactRevision)
+	}
+	p.Line(render.Plain, fmt.Sprintf("%s; last revision: %d; sure records: %d", compacted, d.LastRevision, d.Sure))
+	for _, part := range []struct {
+		head string
+		list []string
+	}{
+		{fmt.Sprintf("lost: %d revisions", d.LostRevisions), rangesText(d.Lost)},
+		{"unreadable in the tree: records of revisions", rangesText(d.Gaps)},
+		{fmt.Sprintf("unsure, %s: perhaps deleted before the compaction", d.unsureText()),
+			stream.Mapped(d.Unsure, func(u snapshot.UnsureKey) string {
+				return fmt.Sprintf("%s (revision %d)", u.Key, u.Revision)
+			})},
+		{"damaged records", stream.Mapped(d.Damaged, func(r snapshot.DamagedRecord) string {
+			return fmt.Sprintf("%s (revision %d): %s", r.Key, r.Revision, r.Why)
+		})},
+		{"unreadable entries of other buckets, left out", d.Entries},
+		{"values that are no objects of their key", stream.Mapped(d.Unreadable, func(u unreadableValue) string {
+			return u.Key + ": " + u.Reason
+		})},
+	} {
+		if len(part.list) == 0 {
+			continue
+		}
+		p.Line(render.Bold, part.head)
+		for _, line := range part.list[:min(len(part.list), mostSalvaged)] {
+			p.Line(render.Plain, "  "+line)
+		}
+		if more := len(part.list) - mostSalvaged; more > 0 {
+			p.Line(render.Plain, fmt.Sprintf("  ... and %d more; -o json lists them all", more))
+		}
+	}
+	if d.Unchecked > 0 {
+		p.Line(render.Plain, fmt.Sprintf("not checked: %s", phrase.Count(d.Unchecked, "encrypted value")))
+	}
+	o := d.Output
+	p.Line(render.Bold, fmt.Sprintf("%s: %s, revision %d, %s, sha256 %s", o.Path, render.Size(o.Bytes), o.Revision,
+		phrase.Count(o.Keys, "key"), o.SHA256))
+	return p.Flush()
+}
+
+func (d *salvaged) unsureText() string {
+	if d.IncludeUnsure {
+		return "written"
+	}
+	return "not written"
+}
+
+// rangesText describes ranges of revisions.
+func rangesText(all []snapshot.Range) []string {
+	return stream.Mapped(all, func(r snapshot.Range) string {
+		switch {
+		case r.From == r.To:
+			return fmt.Sprint(r.From)
+		case r.To == math.MaxInt64:
+			return fmt.Sprintf("%d and later", r.From)
+		}
+		return fmt.Sprintf("%d to %d", r.From, r.To)
+	})
+}
+
+// verdict returns an error if something is lost, unsure or damaged.
+func (d *salvaged) verdict(out string) error {
+	var all []string
+	for _, part := range []struct {
+		n    int
+		noun string
+	}{
+		{int(min(d.LostRevisions, math.MaxInt32)), "lost revision"}, {len(d.Gaps), "unreadable range"},
+		{len(d.Unsure), "unsure key"}, {len(d.Damaged), "damaged record"},
+		{len(d.Entries), "unreadable element"}, {len(d.Unreadable), "unreadable value"},
+	} {
+		if part.n > 0 {
+			all = append(all, phrase.Count(part.n, part.noun))
+		}
+	}
+	if d.CompactRevision == nil {
+		all = append(all, "an unknown compaction")
+	}
+	if all == nil {
+		return nil
+	}
+	hint := "look at the objects before a restore: \"etcdshift diff OLDER-BACKUP " + transform.ShellWord(out) +
+		"\", \"etcdshift doctor " + transform.ShellWord(out) + "\""
+	return &failure{exitAllowed, fmt.Errorf("%s was written, but not everything was found: %s", out,
+		strings.Join(all, ", ")), hint}
+}

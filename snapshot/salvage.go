@@ -1,0 +1,307 @@
+package snapshot
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"syscall"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+)
+
+// Remains are the records that damaged files still hold: one file, or files of several members of
+// one cluster.
+//
+// A record is sure if it is the state of the cluster: the tree of a file leads to the record, or
+// its revision is above the compact revision, because every record above it counts. A record up to
+// the compact revision that is found only by its bytes is unsure if the tree is unreadable where
+// the record would be: the tree may have held the record, or a compaction had removed it. If the
+// tree is readable there, a compaction has removed the record.
+type Remains struct {
+	SalvageReport
+
+	files  []*ruin
+	base   *ruin   // with the highest compact revision
+	pieces []piece // sure and unsure ones, in revision order, one for each revision
+	chosen bits    // the newest records of Unsure
+	lowest int64   // the compact revision of the output
+}
+
+// SalvageReport describes Remains.
+type SalvageReport struct {
+	Files []RuinedFile `json:"files"`
+	// CompactRevision is the compact revision of the cluster, 0 for none; absent if no file tells.
+	CompactRevision *int64  `json:"compactRevision,omitempty"`
+	LastRevision    int64   `json:"lastRevision"`  // highest revision of a sure record
+	Sure            int     `json:"sure"`          // sure records
+	LostRevisions   int64   `json:"lostRevisions"` // number of revisions above the compact revision without a record
+	Lost            []Range `json:"lost"`          // lost revisions
+	// Gaps are the revisions with records in unreadable places of the tree. Up to the compact
+	// revision a compaction had removed most of them; above it a transaction may have had more
+	// records than were found.
+	Gaps    []Range         `json:"gaps"`
+	Unsure  []UnsureKey     `json:"unsure"`  // keys without a sure record, by key
+	Damaged []DamagedRecord `json:"damaged"` // records with known damage, by revision
+	// Entries are the entries of other buckets that no server reads; they are left out.
+	Entries []string `json:"unreadableEntries"`
+}
+
+// RuinedFile is a damaged file.
+type RuinedFile struct {
+	Path     string `json:"path"`
+	Bytes    int64  `json:"bytes"`
+	Metas    int    `json:"metas"` // valid metas, of two
+	Tree     string `json:"tree"`  // "meta" if a meta leads to it, "search" if its pages were searched for, or "none"
+	Bad      int    `json:"unreadable"`
+	ByTree   int    `json:"byTree"`  // records to which the tree leads
+	ByBytes  int    `json:"byBytes"` // other records, found by their bytes
+	Revision int64  `json:"revision"`
+}
+
+// Range is a range of revisions, both included.
+type Range struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// UnsureKey is a key that may have been deleted before the compact revision.
+type UnsureKey struct {
+	Key      string `json:"key"`
+	Revision int64  `json:"revision"` // of its newest record
+}
+
+// DamagedRecord is a record with known damage. Other damage of a value is unknown: no value has a
+// checksum.
+type DamagedRecord struct {
+	Key      string `json:"key"`
+	Revision int64  `json:"revision"`
+	Why      string `json:"why"`
+}
+
+// Errors of Salvage.
+var (
+	// ErrNothingLeft is returned for files without any record.
+	ErrNothingLeft = errors.New("no record is left")
+	// ErrTwoHistories is returned for files with different records at one revision.
+	ErrTwoHistories = finding.WithHint(errors.New("the files have different records at one revision"),
+		"they are of clusters that went different ways, or one of the two records is damaged: salvage each file alone")
+)
+
+// ruin is a damaged file.
+type ruin struct {
+	input
+	carver
+	tree        *bolt.Ruin
+	meta        map[string][]byte
+	other       map[string][]bolt.Element // entries of other buckets
+	unread      []string                  // entries that no server reads
+	byTree      []found
+	byBytes     []found
+	damaged     []DamagedRecord
+	compacted   int64 // -1 if unknown
+	last, empty int64 // highest revision by the tree; of the last record without a key
+}
+
+// piece is a record of Remains.
+type piece struct {
+	found
+	file   uint16
+	tree   bool // the tree leads to the record
+	unsure bool
+}
+
+// maxRuins is the maximum number of files of one cluster.
+const maxRuins = 64
+
+// OpenRemains reads damaged files, compressed or not, or the databases of data directories without
+// their logs. Neither digest nor size need be right. The files are only read.
+func OpenRemains(ctx context.Context, paths []string, cfg Config) (_ *Remains, err error) {
+	if len(paths) > maxRuins {
+		return nil, fmt.Errorf("%d files are more than the members of a cluster", len(paths))
+	}
+	r := &Remains{}
+	defer func() {
+		if err != nil {
+			_ = r.Close()
+		}
+	}()
+	for _, path := range paths {
+		name := path
+		if d, is := findDataDir(path); is {
+			name = d.db
+		}
+		f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // load rejects a named pipe
+		if err == nil && name != path && inUse(f) {
+			err = errors.Join(ErrRunning, f.Close())
+		}
+		if err != nil {
+			return nil, &FileError{path, reason(err)}
+		}
+		one := &ruin{input: input{path: path, given: f, owned: true, work: new(work)}, compacted: -1}
+		one.file = f
+		r.files = append(r.files, one)
+		if err := one.load(ctx, cfg); err != nil {
+			return nil, one.wrap(err)
+		}
+		if err := one.read(func() error { return one.survey(ctx) }); err != nil {
+			return nil, err
+		}
+	}
+	return r, r.Guard(func() error { return r.unite(ctx) })
+}
+
+// Guard runs fn within the Guard of all files.
+func (r *Remains) Guard(fn func() error) error {
+	for _, f := range r.files {
+		inner := fn
+		fn = func() error { return f.Guard(inner) }
+	}
+	return fn()
+}
+
+// Warnings returns the warnings about all files.
+func (r *Remains) Warnings() (all []string) {
+	for _, f := range r.files {
+		all = append(all, f.warnings...)
+	}
+	return all
+}
+
+// Close closes the files.
+func (r *Remains) Close() (err error) {
+	for _, f := range r.files {
+		err = errors.Join(err, f.close())
+	}
+	return err
+}
+
+// survey reads the tree of a file, and searches all its bytes for records.
+func (f *ruin) survey(ctx context.Context) (err error) {
+	f.meta, f.other = map[string][]byte{}, map[string][]bolt.Element{}
+	f.carver = carver{data: f.input.data, pageSize: 1, last: maxRevision}
+	index := func(k, v []byte) uint64 {
+		if string(k) != "consistent_index" || len(v) != 8 {
+			return 0
+		}
+		return binary.BigEndian.Uint64(v)
+	}
+	if f.tree, err = bolt.ReadRuin(ctx, f.input.data, index, f.entry); err != nil {
+		return err
+	}
+	f.pageSize = int64(f.tree.PageSize)
+	if b := f.tree.Bucket(metaBucket); b != nil && len(b.Gaps) == 0 && len(f.meta) > 0 {
+		f.compacted = 0
+		for _, name := range []string{finishedCompact, scheduledCompact} {
+			if rev, _, err := parseRevisionKey(f.meta[name]); err == nil {
+				f.compacted = max(f.compacted, rev.Main)
+			}
+		}
+	}
+	f.byTree = f.sorted(f.byTree)
+	all, err := f.findAll(ctx, &f.input, []bolt.Span{{To: int64(len(f.input.data))}})
+	if err != nil {
+		return err
+	}
+	f.byBytes = slices.DeleteFunc(all, func(one found) bool {
+		n, has := slices.BinarySearchFunc(f.byTree, one, func(a, b found) int {
+			return cmp.Or(cmp.Compare(a.main, b.main), bytes.Compare(f.id(a), f.id(b)))
+		})
+		same := has && bytes.Equal(f.bytesOf(f.byTree[n]), f.bytesOf(one))
+		if same {
+			f.byTree[n].copies = one.copies
+		}
+		return same
+	})
+	return nil
+}
+
+// describe returns the facts of a file.
+func (f *ruin) describe() RuinedFile {
+	d := RuinedFile{Path: f.path, Bytes: f.Size(), Metas: f.tree.Metas, Tree: "meta", Bad: f.tree.Bad,
+		ByTree: len(f.byTree), ByBytes: len(f.byBytes), Revision: f.last}
+	switch {
+	case f.tree.Root == 0:
+		d.Tree = "none"
+	case f.tree.Searched:
+		d.Tree = "search"
+	}
+	return d
+}
+
+// entry takes an entry of the tree.
+func (f *ruin) entry(bucket string, at int64, k, v []byte) bool {
+	if bucket != "key" {
+		if err := checkEntry(bucket, k, v); err != nil && !errors.Is(err, errOdd) {
+			f.unread = append(f.unread, err.Error())
+			return bucket != metaBucket
+		}
+		if bucket == metaBucket {
+			f.meta[string(k)] = v
+		}
+		f.other[bucket] = append(f.other[bucket], bolt.Element{Key: k, Value: v})
+		return true
+	}
+	var rec Record
+	if parseRecord(k, v, &rec) != nil || rec.Revision.Main < 1 || rec.Revision.Main > maxRevision {
+		return false
+	}
+	if len(v) == 0 && !rec.Tombstone { // of --bump-revision
+		f.last, f.empty = max(f.last, rec.Revision.Main), rec.Revision.Main
+		return true
+	}
+	if rec.follows(nil) != nil || len(k)+len(v) > maxFoundSize {
+		return false
+	}
+	if f.last = max(f.last, rec.Revision.Main); f.isZeroed(at, at+int64(len(k)+len(v))) {
+		f.damaged = append(f.damaged, DamagedRecord{string(rec.Key), rec.Revision.Main,
+			"sectors of it are zero; left out"})
+		return false
+	}
+	f.byTree = append(f.byTree, found{rec.Revision.Main, at, uint32(len(k) + len(v)), 1})
+	return true
+}
+
+// gaps returns the gaps in the records of the tree; without a tree everything is a gap.
+func (f *ruin) gaps() []bolt.Gap {
+	if b := f.tree.Bucket("key"); b != nil {
+		return b.Gaps
+	}
+	return []bolt.Gap{{}}
+}
+
+// misses reports whether the tree is unreadable where a record would be.
+func (f *ruin) misses(key []byte) bool {
+	gaps := f.gaps()
+	i, _ := slices.BinarySearchFunc(gaps, key, func(g bolt.Gap, key []byte) int {
+		switch {
+		case g.To != nil && bytes.Compare(g.To, key) <= 0:
+			return -1
+		case bytes.Compare(g.From, key) > 0:
+			return 1
+		}
+		return 0
+	})
+	return i < len(gaps) && gaps[i].Contains(key)
+}
+
+// revisionsOf returns the revisions of a gap from 1 on.
+func revisionsOf(g bolt.Gap) Range {
+	r := Range{1, math.MaxInt64}
+	if len(g.From) >= 8 {
+		r.From = max(1, int64(binary.BigEndian.Uint64(g.From)&math.MaxInt64))
+	}
+	if len(g.To) >= 8 {
+		r.To = int64(binary.BigEndian.Uint64(g.To) & math.MaxInt64)
+		if len(g.To) < revisionKeySize || binary.BigEndian.Uint64(g.To[9:]) == 0 {
+			r.To--
+		}
+	}
+	return r
+}

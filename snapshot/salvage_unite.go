@@ -1,0 +1,278 @@
+package snapshot
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+)
+
+// unite joins the records of all files, and finds out which are sure and which revisions are lost.
+func (r *Remains) unite(ctx context.Context) error {
+	for _, f := range r.files {
+		if r.base == nil || f.compacted > r.base.compacted || f.compacted == r.base.compacted &&
+			(len(f.gaps()) < len(r.base.gaps()) || len(f.gaps()) == len(r.base.gaps()) && f.last > r.base.last) {
+			r.base = f
+		}
+	}
+	if r.base.compacted >= 0 {
+		r.CompactRevision = &r.base.compacted
+	}
+	r.Lost, r.Gaps, r.Unsure, r.Damaged = []Range{}, []Range{}, []UnsureKey{}, []DamagedRecord{}
+	r.Entries = append([]string{}, r.base.unread...)
+	for i, f := range r.files {
+		r.Files, r.Damaged = append(r.Files, f.describe()), append(r.Damaged, f.damaged...)
+		for _, one := range f.byTree {
+			r.pieces = append(r.pieces, piece{found: one, file: uint16(i), tree: true})
+		}
+		for _, one := range f.byBytes {
+			r.pieces = append(r.pieces, piece{found: one, file: uint16(i)})
+		}
+	}
+	slices.SortFunc(r.pieces, func(a, b piece) int {
+		tree := 0
+		if a.tree != b.tree {
+			if tree = 1; a.tree {
+				tree = -1
+			}
+		}
+		return cmp.Or(cmp.Compare(a.main, b.main), bytes.Compare(r.id(a), r.id(b)), tree, cmp.Compare(a.file, b.file),
+			cmp.Compare(a.at, b.at))
+	})
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := r.sift(); err != nil {
+		return err
+	}
+	if len(r.pieces) == 0 {
+		return fmt.Errorf("%w in %s", ErrNothingLeft, r.names())
+	}
+	r.findLost()
+	return r.findUnsure()
+}
+
+func (r *Remains) names() string {
+	var all []string
+	for _, f := range r.files {
+		all = append(all, f.path)
+	}
+	return strings.Join(all, ", ")
+}
+
+func (r *Remains) id(p piece) []byte      { return r.files[p.file].id(p.found) }
+func (r *Remains) bytesOf(p piece) []byte { return r.files[p.file].bytesOf(p.found) }
+
+func (r *Remains) parse(p piece, rec *Record) error {
+	return r.files[p.file].carver.parse(p.found, rec)
+}
+
+// sift keeps one piece for each record, without those that a compaction removed.
+func (r *Remains) sift() error {
+	kept := r.pieces[:0]
+	for all := r.pieces; len(all) > 0; {
+		n := 1
+		for n < len(all) && all[n].main == all[0].main && bytes.Equal(r.id(all[n]), r.id(all[0])) {
+			n++
+		}
+		one, is, err := r.choose(all[:n])
+		if err != nil {
+			return err
+		}
+		if is {
+			kept = append(kept, one)
+		}
+		all = all[n:]
+	}
+	r.pieces = kept
+	return nil
+}
+
+// choose chooses among the copies of one record; those of a tree come first.
+func (r *Remains) choose(copies []piece) (one piece, is bool, err error) {
+	one = copies[0]
+	for _, other := range copies[1:] {
+		if other.tree && one.tree && !bytes.Equal(r.bytesOf(other), r.bytesOf(one)) {
+			var rec Record
+			_ = r.parse(one, &rec)
+			return one, false, fmt.Errorf("%w: revision %s, key %q, in %s and %s", ErrTwoHistories, rec.Revision,
+				clip(rec.Key), r.files[one.file].path, r.files[other.file].path)
+		}
+	}
+	if one, err = r.settle(copies); err != nil || !slices.ContainsFunc(copies, r.counts) {
+		return one, false, err
+	}
+	if r.CompactRevision == nil {
+		one.unsure = !one.tree
+		return one, true, nil
+	}
+	compacted, id := *r.CompactRevision, r.id(one)[:revisionKeySize]
+	if one.main > compacted ||
+		slices.ContainsFunc(copies, func(c piece) bool { return c.tree && r.files[c.file].compacted == compacted }) {
+		return one, true, nil
+	}
+	if !r.base.misses(id) {
+		return one, false, nil // removed by a compaction
+	}
+	one.unsure = !slices.ContainsFunc(copies, func(c piece) bool {
+		return c.tree && r.knows(r.files[c.file], compacted)
+	})
+	return one, true, nil
+}
+
+// counts reports whether a copy may be in the tree of its file: the tree leads to it, is unreadable
+// there, or may have ended before it, because a meta page is not valid. Other copies were removed
+// by a compaction, or were never committed, or are bytes of a value that look like a record.
+func (r *Remains) counts(c piece) bool {
+	f := r.files[c.file]
+	return c.tree || f.misses(r.id(c)[:revisionKeySize]) || f.tree.Metas < 2 && c.main > f.last
+}
+
+// settle returns one of several copies: the one of a tree, or else the most frequent one, the first
+// of several.
+func (r *Remains) settle(copies []piece) (best piece, err error) {
+	most, forms := uint32(0), 0
+	for i, one := range copies {
+		n, first := uint32(0), true
+		for j, other := range copies {
+			if bytes.Equal(r.bytesOf(one), r.bytesOf(other)) {
+				n, first = n+other.copies, first && j >= i
+			}
+		}
+		if first {
+			forms++
+		}
+		if i == 0 || n > most && !best.tree {
+			best, most = one, n
+		}
+	}
+	if forms > 1 {
+		var rec Record
+		if err := r.parse(best, &rec); err != nil {
+			return best, err
+		}
+		r.Damaged = append(r.Damaged, DamagedRecord{string(rec.Key), rec.Revision.Main,
+			fmt.Sprintf("it has %d forms; the one in the tree, or else the most frequent one, is taken", forms)})
+	}
+	return best, nil
+}
+
+// knows reports whether the tree of a file has all changes from its own compact revision up to rev.
+func (r *Remains) knows(f *ruin, rev int64) bool {
+	if f.compacted < 0 || f.last < rev {
+		return false
+	}
+	return !slices.ContainsFunc(f.gaps(), func(g bolt.Gap) bool {
+		of := revisionsOf(g)
+		return of.From <= rev && of.To > f.compacted
+	})
+}
+
+// findLost counts the lost revisions. The output is compacted at the last of them: earlier states
+// are incomplete.
+func (r *Remains) findLost() {
+	compacted := int64(0)
+	for _, p := range r.pieces {
+		if !p.unsure {
+			r.LastRevision = max(r.LastRevision, p.main)
+			r.Sure++
+		}
+	}
+	if r.CompactRevision == nil { // unknown from where on all revisions count
+		r.lowest = r.LastRevision
+		for _, f := range r.files {
+			r.lowest = max(r.lowest, f.last)
+		}
+		return
+	}
+	compacted = *r.CompactRevision
+	bumped := map[int64]bool{}
+	r.lowest, r.LastRevision = compacted, max(r.LastRevision, compacted)
+	for _, f := range r.files {
+		if f.empty > compacted {
+			bumped[f.empty] = true
+			r.lowest, r.LastRevision = max(r.lowest, f.empty), max(r.LastRevision, f.empty)
+		}
+	}
+	next := compacted + 1
+	lost := func(to int64) {
+		if next <= to && next > 1 { // revision 1 is that of an empty store
+			r.Lost = append(r.Lost, Range{next, to})
+			r.LostRevisions += to - next + 1
+			r.lowest = max(r.lowest, to)
+		}
+		next = max(next, to+1)
+	}
+	if next == 1 {
+		next = 2
+	}
+	for _, p := range r.pieces {
+		if p.main <= compacted {
+			continue
+		}
+		if !r.isBumped(bumped, next, p.main) {
+			lost(p.main - 1)
+		}
+		next = max(next, p.main+1)
+	}
+	for _, g := range r.base.gaps() {
+		of := revisionsOf(g)
+		of.To = min(of.To, max(of.From, r.LastRevision))
+		if r.Gaps = append(r.Gaps, of); of.To > compacted { // a transaction may have had more records
+			r.lowest = max(r.lowest, of.To)
+		}
+	}
+}
+
+// isBumped reports whether a record without a key lies in a range of revisions: a restore with
+// --bump-revision skipped the range.
+func (r *Remains) isBumped(bumped map[int64]bool, from, to int64) bool {
+	for rev := range bumped {
+		if from <= rev && rev <= to {
+			return true
+		}
+	}
+	return false
+}
+
+// findUnsure lists the keys without a sure record whose newest record is a value.
+func (r *Remains) findUnsure() error {
+	latest := r.newTable()
+	var rec Record
+	for n, p := range r.pieces {
+		if err := r.parse(p, &rec); err != nil {
+			return err
+		}
+		if before := latest.replace(rec.Key, int32(n)); before >= 0 && p.unsure && !r.pieces[before].unsure {
+			latest.replace(rec.Key, before)
+		}
+	}
+	r.chosen = make(bits, (len(r.pieces)+63)/64)
+	for _, n := range latest.of {
+		if !r.pieces[n].unsure {
+			continue
+		}
+		if err := r.parse(r.pieces[n], &rec); err != nil {
+			return err
+		}
+		if !rec.Tombstone {
+			r.Unsure = append(r.Unsure, UnsureKey{string(rec.Key), rec.Revision.Main})
+			r.chosen.set(uint32(n))
+		}
+	}
+	slices.SortFunc(r.Unsure, func(a, b UnsureKey) int { return strings.Compare(a.Key, b.Key) })
+	return nil
+}
+
+// newTable returns a table of pieces by key.
+func (r *Remains) newTable() keyTable {
+	var rec Record
+	return newKeyTable(func(n int32) []byte {
+		_ = r.parse(r.pieces[n], &rec) // was parsed before
+		return rec.Key
+	})
+}
