@@ -26,8 +26,8 @@ type Content struct {
 	// Revision is the current revision of the store, at least the revision of every record. The
 	// file is compacted at Revision: a server answers for no earlier revision.
 	Revision int64
-	// Hold ends the records at Revision, with a record without key and value as --bump-revision leaves
-	// it: a restore with --bump-revision counts from the last record.
+	// Hold ends the records at Revision, with a record without key and value, such as
+	// --bump-revision leaves: a restore with --bump-revision counts from the last record.
 	Hold bool
 	// Notes holds named notes for a separate bucket, which etcd ignores; see [Snapshot.Note].
 	Notes map[string][]byte

@@ -8,8 +8,8 @@
 //
 //   - The records of OUT are the live records of IN that are selected: keys, values, revisions and
 //     leases byte for byte, encrypted or not. No byte of another record is in OUT.
-//   - OUT has the revision of IN, also after a restore that raises it, and the leases of its records.
-//     OUT has no users, members and alarms.
+//   - OUT has the revision of IN, which --bump-revision raises, and the leases of its records. OUT
+//     has no users, members and alarms.
 //   - The owners of each object in OUT are in OUT, or the run is refused.
 //   - The report lists each object that the part needs and that is not selected.
 //   - The same records give the same bytes. Cropping OUT with the same selection gives OUT.

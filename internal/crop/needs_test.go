@@ -23,7 +23,8 @@ func put(kind, key, metadata, more string) string {
 	apiVersion := map[string]string{"Deployment": "apps/v1", "ReplicaSet": "apps/v1",
 		"StorageClass": "storage.k8s.io/v1", "Widget": "demo.example.com/v1",
 		"CustomResourceDefinition": "apiextensions.k8s.io/v1",
-		"ClusterRole":              "rbac.authorization.k8s.io/v1", "ClusterRoleBinding": "rbac.authorization.k8s.io/v1"}[kind]
+		"ClusterRole":              "rbac.authorization.k8s.io/v1",
+		"ClusterRoleBinding":       "rbac.authorization.k8s.io/v1"}[kind]
 	if apiVersion == "" {
 		apiVersion = "v1"
 	}
