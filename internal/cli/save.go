@@ -54,8 +54,8 @@ OUT.`,
 		Flags: append(etcdFlags(),
 			&cli.StringFlag{Name: "data-dir", Usage: "read the data directory `DIR` of a stopped member, or a folder " +
 				"of etcdbrctl"},
-			&cli.StringFlag{Name: "at", Usage: "end the delta snapshots of etcdbrctl with `REVISION`, or with a time: " +
-				"RFC 3339 or a UTC date and time"},
+			&cli.StringFlag{Name: "at", Usage: "end the delta snapshots of etcdbrctl with `REVISION`, or with a " +
+				"time: RFC 3339 or a UTC date and time"},
 			&cli.BoolFlag{Name: "wal-history",
 				Usage: "with --data-dir, put back compacted revisions that the log still has"},
 			&cli.StringFlag{Name: "base",

@@ -39,13 +39,13 @@ func saveDirectory(c *cli.Context, out string) error {
 	defer s.Close()
 	switch {
 	case s.DataDir() != nil && c.IsSet("at"):
-		return usagef(commandPath(c), "--at ends the delta snapshots of etcdbrctl; %s is the data directory of a member",
-			dir)
+		return usagef(commandPath(c), "--at ends the delta snapshots of etcdbrctl; %s is the data directory of a "+
+			"member", dir)
 	case s.DataDir() == nil && c.Bool("wal-history"):
 		return usagef(commandPath(c), "--wal-history reads the log of a data directory; %s has none", dir)
 	case s.DataDir() == nil && s.Compression() != snapshot.Etcdbrctl:
-		return usagef(commandPath(c), "--data-dir takes the data directory of a member, or a folder of etcdbrctl; %s is "+
-			"a file", dir)
+		return usagef(commandPath(c), "--data-dir takes the data directory of a member, or a folder of etcdbrctl; "+
+			"%s is a file", dir)
 	}
 	doc := saved{answerHead: answerTo("SavedSnapshot"), DataDir: s.DataDir(), Refused: []save.Untaken{},
 		Failed: []save.Untaken{}, Warnings: listed(slices.Clone(s.Warnings()))}

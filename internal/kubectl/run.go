@@ -56,7 +56,7 @@ type session struct {
 	failed error      // error of start
 }
 
-// kubectlGrowth is the growth of the heap between two collections, in percent, as in kubectl itself.
+// kubectlGrowth is the growth of the heap between two collections, in percent, as in kubectl.
 // kubectl keeps all objects: at the percentage of this program, collections take a tenth of a run.
 const kubectlGrowth = 100
 

@@ -11,7 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/serve"
 )
 
-// TestHeapGrowth checks that memory is collected as in kubectl during a run, and as before after it.
+// TestHeapGrowth checks that memory is collected as in kubectl during a run, and as before
+// afterwards.
 func TestHeapGrowth(t *testing.T) {
 	t.Setenv("GOGC", "")
 	before := debug.SetGCPercent(40)

@@ -108,7 +108,8 @@ func printed(kind string) map[reflect.Type][]string {
 		reflect.TypeFor[metav1.ObjectMeta](): meta,
 		reflect.TypeFor[corev1.PodSpec](): {"InitContainers", "Containers", "NodeSelector", "NodeName",
 			"ReadinessGates"},
-		reflect.TypeFor[corev1.Container](): {"Name", "Image", "RestartPolicy", "ImagePullPolicy"}, // its default takes long
+		// The default of ImagePullPolicy takes long.
+		reflect.TypeFor[corev1.Container](): {"Name", "Image", "RestartPolicy", "ImagePullPolicy"},
 		reflect.TypeFor[corev1.PodStatus](): {"Phase", "Conditions", "Reason", "NominatedNodeName", "PodIP", "PodIPs",
 			"InitContainerStatuses", "ContainerStatuses"},
 		reflect.TypeFor[corev1.PodCondition](): {"Type", "Status", "Reason"},
