@@ -40,7 +40,7 @@ type logHistory struct {
 }
 
 // addLogHistory writes src with the history of its log.
-func (d *Draft) addLogHistory(ctx context.Context) (res WriteResult, err error) {
+func addLogHistory(ctx context.Context, d *Draft) (res WriteResult, err error) {
 	if d.src.directory == nil {
 		return res, fmt.Errorf("%w: %s is not a data directory", ErrLogHistory, d.src.path)
 	}
@@ -53,7 +53,7 @@ func (d *Draft) addLogHistory(ctx context.Context) (res WriteResult, err error) 
 	}
 	starts, err := h.starts(ctx, d.cfg.LogHistory.Base)
 	for _, start := range starts {
-		if res, err = d.writeLogHistory(ctx, h, start); err == nil || !errors.Is(err, ErrLogHistory) {
+		if res, err = h.write(ctx, d, start); err == nil || !errors.Is(err, ErrLogHistory) {
 			return res, err
 		}
 	}
@@ -91,8 +91,8 @@ func (h *logHistory) starts(ctx context.Context, base *Snapshot) (starts []logSt
 	return starts, err
 }
 
-// writeLogHistory writes the history from a start on, and compares it with the database.
-func (d *Draft) writeLogHistory(ctx context.Context, h *logHistory, start logStart) (res WriteResult, err error) {
+// write writes the history from a start on, and compares it with the database.
+func (h *logHistory) write(ctx context.Context, d *Draft, start logStart) (res WriteResult, err error) {
 	compacted := int64(0)
 	if start.base != nil {
 		x, err := start.base.index(ctx)

@@ -194,7 +194,7 @@ func (d *Draft) make(ctx context.Context) (res WriteResult, err error) {
 	case d.cfg.Build != nil:
 		write, leases = d.build, d.cfg.Build.Leases
 	case d.cfg.LogHistory != nil:
-		write = d.addLogHistory
+		write = func(ctx context.Context) (WriteResult, error) { return addLogHistory(ctx, d) }
 	case d.cfg.remains != nil:
 		write = func(ctx context.Context) (WriteResult, error) { return d.cfg.remains.write(ctx, d) }
 	case d.cfg.Scrub != nil || d.cfg.Compact != nil:

@@ -14,9 +14,11 @@ var (
 		"give a file that \"etcdctl snapshot save\" made, or a member/snap/db, or one of them compressed (gzip, "+
 			"zstd, zip) or in an archive (zip, tar, tar.gz), or the data directory of a stopped member")
 	ErrTruncated = finding.WithLasting(errors.New("file is truncated"),
-		"the file was not written or copied to its end; try another copy, or take a new snapshot")
+		"the file was not written or copied to its end; try another copy, or take a new snapshot; "+
+			"\"etcdshift salvage\" writes what it still holds")
 	ErrDamaged = finding.WithLasting(errors.New("file is damaged"),
-		"try another copy of the file, or take a new snapshot with \"etcdctl snapshot save\"")
+		"try another copy of the file, or take a new snapshot with \"etcdctl snapshot save\"; "+
+			"\"etcdshift salvage\" writes what it still holds")
 )
 
 const (
