@@ -20,7 +20,7 @@ import (
 
 // ErrBackups is returned for delta snapshots of etcdbrctl that do not continue their full snapshot.
 var ErrBackups = finding.WithLasting(errors.New("the delta snapshots do not continue the full snapshot"),
-	"name the last delta snapshot that does, or the full snapshot alone; or complete the folder")
+	"add the missing files; or give the path of the last delta snapshot before the gap, or of the full snapshot")
 
 // Etcdbrctl is the compression of a snapshot read from a full and delta snapshots of etcdbrctl.
 const Etcdbrctl = "etcdbrctl"
@@ -158,15 +158,21 @@ func (in *input) loadBackups(ctx context.Context, cfg Config) (size int64, err e
 	return size, nil
 }
 
+// errEnd is the error for an end outside of the files.
+var errEnd = finding.WithLasting(errors.New("the backups do not reach the given end"),
+	"for an end before the newest full snapshot, give the path of a delta snapshot: it follows an earlier full one")
+
 // check returns an error for an end outside of the files.
 func (u until) check(full backup, first, last int64) error {
 	switch {
 	case u.revision > last:
-		return fmt.Errorf("%w: they end with revision %d, before %d", ErrBackups, last, u.revision)
+		return fmt.Errorf("%w: revision %d is after the last delta snapshot, which ends with revision %d", errEnd,
+			u.revision, last)
 	case u.revision > 0 && u.revision < first:
-		return fmt.Errorf("%w: the full snapshot has revision %d, after %d", ErrBackups, first, u.revision)
+		return fmt.Errorf("%w: revision %d is before the newest full snapshot, which has revision %d", errEnd,
+			u.revision, first)
 	case !u.time.IsZero() && u.time.Before(time.Unix(full.created, 0)):
-		return fmt.Errorf("%w: the full snapshot is of %s", ErrBackups,
+		return fmt.Errorf("%w: it is before the newest full snapshot, which was saved at %s", errEnd,
 			time.Unix(full.created, 0).UTC().Format(time.RFC3339))
 	}
 	return nil

@@ -174,9 +174,9 @@ func TestBackupsUntil(t *testing.T) {
 	s := openAt(t, b.dir, Config{UntilTime: time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC)})
 	require.Equal(t, everyRecord(t, openAt(t, b.saved[0], Config{})), everyRecord(t, s))
 	_, err := Open(t.Context(), b.dir, Config{UntilRevision: last + 1})
-	require.ErrorIs(t, err, ErrBackups)
+	require.ErrorIs(t, err, errEnd)
 	_, err = Open(t.Context(), b.dir, Config{UntilRevision: 1})
-	require.ErrorIs(t, err, ErrBackups)
+	require.ErrorIs(t, err, errEnd)
 }
 
 // A damaged, a missing and a swapped file is an error that names the file.

@@ -115,7 +115,7 @@ func (d *deltaRecords) events(r io.Reader, b backup, fn func(*Record) error) err
 	text := &digested{r: bufio.NewReaderSize(r, 1<<16), hash: sha256.New(), owner: d, left: mostEvent}
 	dec := json.NewDecoder(text)
 	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
-		return cmp.Or(text.err, fmt.Errorf("%w: it is no list of events", ErrDamaged))
+		return cmp.Or(text.err, fmt.Errorf("%w: it is not a list of events", ErrDamaged))
 	}
 	for dec.More() {
 		var e deltaEvent
@@ -155,7 +155,8 @@ func (d *deltaRecords) add(e *deltaEvent, fn func(*Record) error) error {
 	case main < d.last.Main:
 		return fmt.Errorf("%w: revision %d comes after %d", ErrDamaged, main, d.last.Main)
 	case main > d.last.Main+1:
-		return fmt.Errorf("%w: revision %d follows %d", ErrBackups, main, d.last.Main)
+		return fmt.Errorf("%w: a delta snapshot is missing between the revisions %d and %d", ErrBackups,
+			d.last.Main, main)
 	case main == d.last.Main:
 		sub = d.last.Sub + 1
 	case d.until.excludes(e): // never between the changes of one revision

@@ -29,7 +29,7 @@ type Status struct {
 	HashKV    string   `json:"hashKV"`    // as in "etcdctl endpoint hashkv" of a server started on the file
 	Warnings  []string `json:"warnings,omitempty"`
 
-	Compression   string `json:"compression,omitempty"`   // "gzip", "zstd", "zip" or "tar"
+	Compression   string `json:"compression,omitempty"`   // "gzip", "zstd", "zip", "tar" or "etcdbrctl"
 	ExpandedBytes int64  `json:"expandedBytes,omitempty"` // size of the expanded file
 
 	DataDir *DataDir `json:"dataDir,omitempty"` // of a data directory

@@ -16,6 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 func statusCommand() *cli.Command {
@@ -97,6 +98,8 @@ func printStatus(w io.Writer, st status) error {
 	switch {
 	case st.DataDir != nil:
 		kind = "data directory of a member"
+	case st.Compression == snapshot.Etcdbrctl:
+		kind = "backups of etcdbrctl"
 	case st.Raw:
 		kind = "database file (member/snap/db)"
 	}
@@ -153,7 +156,9 @@ func printAttention(p *render.Page, st status) {
 	case "wrong":
 		lines = append(lines, "the digest does not match: the file is damaged or was changed")
 	case "none", "skipped":
-		lines = append(lines, "no digest: nothing shows whether the file is whole")
+		if st.Compression != snapshot.Etcdbrctl { // whose files have digests, which were checked
+			lines = append(lines, "no digest: nothing shows whether the file is whole")
+		}
 	}
 	if st.Keys == 0 {
 		lines = append(lines, "no key is live: a cluster restored from this file is empty")
@@ -175,7 +180,7 @@ func printAttention(p *render.Page, st status) {
 }
 
 func fileSize(st status) string {
-	if st.Compression == "" {
+	if st.Compression == "" || st.Compression == snapshot.Etcdbrctl {
 		return render.Size(st.Bytes)
 	}
 	return fmt.Sprintf("%s, %s of %s", render.Size(st.Bytes), st.Compression, render.Size(st.ExpandedBytes))
