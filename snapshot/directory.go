@@ -23,12 +23,12 @@ import (
 var (
 	// ErrRunning is returned for a data directory whose database an etcd has open.
 	ErrRunning = finding.WithHint(errors.New("an etcd uses the data directory"),
-		"\"etcdshift save OUT\" takes a snapshot of a running member; or stop the member")
+		"take a snapshot of the running member with \"etcdshift save OUT\", or stop the member")
 	// ErrLog is returned for a data directory whose log is missing, is damaged, or does not
 	// continue the database.
 	ErrLog = finding.WithLasting(errors.New("the log does not continue the database"),
-		"the database alone, without the latest writes, is member/snap/db: give that file instead of the folder; "+
-			"or use the data directory of another member")
+		"use the data directory of another member; or give the file member/snap/db, which is the database without the "+
+			"latest writes")
 )
 
 // dataDir is the data directory of a member.
@@ -76,8 +76,8 @@ func (in *input) DataDir() *DataDir { return in.directory }
 func (in *input) loadDirectory(ctx context.Context, cfg Config) (size int64, err error) {
 	d, is := findDataDir(in.path)
 	if !is {
-		return 0, fmt.Errorf("%w: it is a directory without member/snap/db, not the data directory of an etcd "+
-			"member; nor has it snapshots of etcdbrctl", ErrNotSnapshot)
+		return 0, fmt.Errorf("%w: a directory without member/snap/db is not the data directory of an etcd "+
+			"member, and this one has no snapshots of etcdbrctl", ErrNotSnapshot)
 	}
 	size, err = in.loadMember(ctx, cfg, d)
 	if received := d.received(err); received != "" { // a server takes it for its database
@@ -140,7 +140,7 @@ func (in *input) loadMember(ctx context.Context, cfg Config, d dataDir) (size in
 	}
 	if t.end == t.begin {
 		in.file = f
-		in.warn("a data directory: no entry of its log follows the database")
+		in.warn("a data directory: its log has no entry after the database")
 		return info.Size(), t.say(ctx, in)
 	}
 	scratch, err := publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir()))
@@ -151,7 +151,7 @@ func (in *input) loadMember(ctx context.Context, cfg Config, d dataDir) (size in
 	if size, err = t.write(ctx, scratch); err != nil {
 		return 0, err
 	}
-	in.warn("a data directory: the database at entry %d, and the %d entries of the log after it", t.begin,
+	in.warn("a data directory: its database ends with entry %d, and %d later entries of its log are added", t.begin,
 		t.end-t.begin)
 	return size, t.say(ctx, in)
 }
@@ -319,11 +319,11 @@ func (t *tail) each(ctx context.Context, first, last uint64, fn func(wal.Entry) 
 // say warns about the end of the log, about changed members, and about entries that were left out.
 func (t *tail) say(ctx context.Context, in *input) error {
 	if t.log.Torn != "" {
-		in.warn("%s: the write of the last entry was interrupted, and a server removes it", t.log.Torn)
+		in.warn("%s: the last entry is incomplete; it is left out, as etcd does after a crash", t.log.Torn)
 	}
 	if t.members > 0 {
-		in.warn("%d of these entries change members of the cluster: the members shown are those of the database",
-			t.members)
+		in.warn("%d of these entries change members of the cluster and are not applied: the members shown are "+
+			"those of the database", t.members)
 	}
 	var keys []string
 	n := 0

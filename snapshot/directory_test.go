@@ -241,7 +241,7 @@ func TestRecordedCrash(t *testing.T) {
 		require.Equal(t, &DataDir{Cluster: "7d022c578071762c", Member: "7fd8bbd609f19519", Database: 5495, Entry: 5516},
 			s.DataDir())
 		require.Equal(t, []string{
-			"a data directory: the database at entry 5495, and the 21 entries of the log after it",
+			"a data directory: its database ends with entry 5495, and 21 later entries of its log are added",
 		}, s.Warnings())
 		want, got := must(restarted.Status(t.Context()))(t), must(s.Status(t.Context()))(t)
 		require.Equal(t, []any{want.HashKV, want.Revision, want.Records, want.Leases},
@@ -325,7 +325,7 @@ func TestBadDirectories(t *testing.T) {
 				return tx.Bucket([]byte("auth")).Put([]byte("authEnabled"), []byte{1})
 			}))
 			require.NoError(t, db.Close())
-		}, errNotReplayed, "users and roles are enabled"},
+		}, errNotReplayed, "authentication is enabled"},
 		"a running member": {func(t *testing.T, dir string) {
 			f := must(os.Open(path(dir, "snap", "db")))(t)
 			require.NoError(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))

@@ -153,7 +153,7 @@ func (h *logHistory) entries(ctx context.Context, start logStart) entries {
 			case order == 0:
 				have, err = c.Next()
 			case rev.Main > h.x.compacted():
-				return fmt.Errorf("%w: the log makes record %s, and the database lacks it", ErrLogHistory, rev)
+				return fmt.Errorf("%w: record %s is in the log and not in the database", ErrLogHistory, rev)
 			default:
 				h.restored++
 			}
@@ -169,7 +169,7 @@ func (h *logHistory) entries(ctx context.Context, start logStart) entries {
 // lacks is the error for a record of the database that the log does not make.
 func lacks(el *bolt.Element) error {
 	rev, _, err := parseRevisionKey(el.Key)
-	return cmp.Or(err, fmt.Errorf("%w: the database has record %s, and the log does not make it", ErrLogHistory, rev))
+	return cmp.Or(err, fmt.Errorf("%w: record %s is in the database and not in the log", ErrLogHistory, rev))
 }
 
 // records calls fn with the records of the base and of the log.
@@ -204,14 +204,14 @@ func (h *logHistory) records(ctx context.Context, start logStart, fn func(bolt.E
 // others.
 func (h *logHistory) compareLive(ctx context.Context, x *index) error {
 	if x.alive != h.x.alive || x.revision() != h.x.revision() {
-		return fmt.Errorf("%w: the log makes %d keys at revision %d, and the database has %d at %d", ErrLogHistory,
-			x.alive, x.revision(), h.x.alive, h.x.revision())
+		return fmt.Errorf("%w: the log leads to %d keys at revision %d, and the database has %d keys at revision %d",
+			ErrLogHistory, x.alive, x.revision(), h.x.alive, h.x.revision())
 	}
 	var rec Record
 	return h.x.scan(ctx, h.x.live.has, func(live Scanned) error {
 		_, found, err := x.find(live.Key, &rec)
 		if err == nil && (!found || rec.Revision != live.Revision) {
-			err = fmt.Errorf("%w: the log does not end with record %s of key %q", ErrLogHistory, live.Revision,
+			err = fmt.Errorf("%w: record %s of key %q is not the last one in the log", ErrLogHistory, live.Revision,
 				clip(live.Key))
 		}
 		return err

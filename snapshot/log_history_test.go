@@ -138,11 +138,11 @@ func TestHistoryIsProven(t *testing.T) {
 			v[len(v)-1] ^= 1
 			return b.Put(k, v)
 		},
-		"the database lacks it": func(b *bbolt.Bucket) error {
+		"is in the log and not in the database": func(b *bbolt.Bucket) error {
 			k, _ := last(b)
 			return b.Delete(k)
 		},
-		"the log does not make it": func(b *bbolt.Bucket) error {
+		"is in the database and not in the log": func(b *bbolt.Bucket) error {
 			rec := Record{Revision: Revision{Main: 2636}, Key: []byte("/x"), CreateRevision: 2636, ModRevision: 2636,
 				Version: 1}
 			el := new(encoder).element(&rec)

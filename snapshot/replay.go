@@ -21,8 +21,8 @@ import (
 // errNotReplayed is returned for an entry of the log with an effect that depends on more than the
 // log and the database.
 var errNotReplayed = finding.WithLasting(fmt.Errorf("the log cannot be replayed"),
-	"start the member with etcd, and save a snapshot of it; its database alone, without the latest writes, is "+
-		"member/snap/db")
+	"start etcd on a copy of the data directory, and save a snapshot of it; or give the file member/snap/db, which "+
+		"is the database without the latest writes")
 
 // replay applies the entries of a log to a store, like a server (etcd server/etcdserver/apply and
 // server/storage/mvcc). Memory grows with the keys that the entries change.
@@ -115,7 +115,8 @@ func newReplay(ctx context.Context, log *wal.Log, base *Snapshot, emit func(*Rec
 		return nil, err
 	}
 	if st.AuthEnabled {
-		return nil, fmt.Errorf("%w: users and roles are enabled, and decide about each request", errNotReplayed)
+		return nil, fmt.Errorf("%w: authentication is enabled: users and roles decide about each request",
+			errNotReplayed)
 	}
 	r.version = st.ClusterVersion
 	return r, base.entries(ctx, "alarm", func(k, _ []byte) error {
@@ -161,7 +162,7 @@ func (r *replay) request(ctx context.Context, kind wal.Kind, request wal.Message
 	case wal.LeaseGrant, wal.LeaseRevoke, wal.LeaseCheckpoint:
 		return r.lease(ctx, kind, request)
 	case wal.AuthEnable:
-		return r.refuse("it enables users and roles, which decide about each request")
+		return r.refuse("it enables authentication: users and roles decide about each later request")
 	case wal.Auth:
 		if r.recordsOnly {
 			return nil

@@ -158,7 +158,7 @@ const maxNested = 32
 // costTxn).
 func hasPut(txn wal.Message, depth int) (puts bool, err error) {
 	if depth > maxNested {
-		return false, fmt.Errorf("%w: more than %d transactions within each other", ErrDamaged, maxNested)
+		return false, fmt.Errorf("%w: transactions nested deeper than %d", ErrDamaged, maxNested)
 	}
 	for _, branch := range []int{wal.TxnSuccess, wal.TxnFailure} {
 		more := txn.Each(branch, func(op wal.Message) error {

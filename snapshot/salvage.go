@@ -88,10 +88,10 @@ type DamagedRecord struct {
 // Errors of Salvage.
 var (
 	// ErrNothingLeft is returned for files without any record.
-	ErrNothingLeft = errors.New("no record is left")
+	ErrNothingLeft = errors.New("no record was found")
 	// ErrTwoHistories is returned for files with different records at one revision.
 	ErrTwoHistories = finding.WithHint(errors.New("the files have different records at one revision"),
-		"they are of clusters that went different ways, or one of the two records is damaged: salvage each file alone")
+		"the files are not of one cluster, or one of the two records is damaged: salvage each file alone")
 )
 
 // ruin is a damaged file.
@@ -124,7 +124,7 @@ const maxRuins = 64
 // their logs. Neither digest nor size need be right. The files are only read.
 func OpenRemains(ctx context.Context, paths []string, cfg Config) (_ *Remains, err error) {
 	if len(paths) > maxRuins {
-		return nil, fmt.Errorf("%d files are more than the members of a cluster", len(paths))
+		return nil, fmt.Errorf("%d files: more than a cluster has members", len(paths))
 	}
 	r := &Remains{}
 	defer func() {
@@ -261,7 +261,7 @@ func (f *ruin) entry(bucket string, at int64, k, v []byte) bool {
 	}
 	if f.last = max(f.last, rec.Revision.Main); f.isZeroed(at, at+int64(len(k)+len(v))) {
 		f.damaged = append(f.damaged, DamagedRecord{string(rec.Key), rec.Revision.Main,
-			"sectors of it are zero; left out"})
+			"a part of it is zeroed; left out"})
 		return false
 	}
 	f.byTree = append(f.byTree, found{rec.Revision.Main, at, uint32(len(k) + len(v)), 1})

@@ -156,7 +156,7 @@ func (r *Remains) settle(copies []piece) (best piece, err error) {
 			return best, err
 		}
 		r.Damaged = append(r.Damaged, DamagedRecord{string(rec.Key), rec.Revision.Main,
-			fmt.Sprintf("it has %d forms; the one in the tree, or else the most frequent one, is taken", forms)})
+			fmt.Sprintf("found in %d forms; the form in the tree, or else the most frequent one, is taken", forms)})
 	}
 	return best, nil
 }

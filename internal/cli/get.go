@@ -38,7 +38,7 @@ the snapshot, or to --age-from. "-o name" reads only keys: it shows unreadable o
 prints objects for "kubectl apply".
 
 --deleted --free-pages also searches the free pages of the file, byte by byte, for objects deleted before the last
-compaction. Such a state is right, but perhaps not the last one, and the revision of the deletion may be unknown.
+compaction. Each state found is true, but later ones may be missing, and the revision of the deletion may be unknown.
 
 Exit status: 0 shown, 1 an object was not found or could not be read, 2 usage, or the snapshot lacks the TYPE, 3 not
 printed without --show-secrets, 130 interrupted.`,
@@ -77,7 +77,7 @@ printed without --show-secrets, 130 interrupted.`,
 			atFlag("show"),
 			&cli.BoolFlag{Name: "deleted", Usage: "show objects deleted since the last compaction, in their last " +
 				"state"},
-			freePagesFlag("objects deleted earlier, in states"),
+			freePagesFlag("states of deleted objects"),
 			showSecretsFlag()),
 		Action: taking(runGet),
 	}
@@ -182,7 +182,7 @@ func readGetOptions(c *cli.Context) (o get.Options, err error) {
 	case c.IsSet("at") && (c.IsSet("revision") || c.Bool("deleted")):
 		return o, usagef(path, "--at stands for itself: not beside --revision or --deleted")
 	case c.Bool("free-pages") && !c.Bool("deleted"):
-		return o, usagef(path, "--free-pages finds single records, not a state: it takes --deleted")
+		return o, usagef(path, "--free-pages needs --deleted: it finds single records, not a state")
 	case c.IsSet("revision") && (c.Bool("deleted") || c.Int64("revision") < 1):
 		return o, usagef(path, "--revision takes a revision from 1, and not beside --deleted")
 	}

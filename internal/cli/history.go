@@ -33,8 +33,8 @@ A snapshot keeps the writes since the last compaction, often a few minutes, and 
 snapshots of one cluster, in any order, are merged into one history, which lists the missing revisions. --at shows
 the record that was current at a revision, or at a time if the snapshots allow an estimate.
 
---free-pages also searches the free pages of the files, byte by byte, for records that a compaction removed. Each is
-marked and right, but they are single records: the records between them may be missing.
+--free-pages also searches the free pages of the files, byte by byte, for records that a compaction removed. They
+are marked. Each one is a true record, but records between them may be missing.
 
 Exit status: 0 shown, 1 not found, unreadable or damaged, 2 usage, or no snapshot has the TYPE, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
@@ -110,7 +110,8 @@ type historyOptions struct {
 
 func readHistoryOptions(c *cli.Context, newest *inspect.Reader) (o historyOptions, err error) {
 	if c.IsSet("at") && c.Bool("free-pages") {
-		return o, usagef(commandPath(c), "--free-pages shows single records, not a state: not beside --at")
+		return o, usagef(commandPath(c), "--at shows a state, and --free-pages finds single records: give "+
+			"one of them")
 	}
 	o = historyOptions{out: c.App.Writer, errs: c.App.ErrWriter, format: c.String("output"), atText: c.String("at"),
 		all: c.Bool("all"), secrets: c.Bool("show-secrets"), quiet: c.Bool("quiet")}

@@ -139,9 +139,9 @@ func (m migration) flags() []cli.Flag {
 		flags = append(flags,
 			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
 				Usage: "print restore commands that raise the revision by `N`"},
-			&cli.StringSliceFlag{Name: restoreToFlag, Usage: "also restore OUT into the new data directory " +
-				"`[NAME=]DIR` of the member NAME, as the command restore does; may be repeated; OUT \"-\" keeps no " +
-				"file"})
+			&cli.StringSliceFlag{Name: restoreToFlag, Usage: "also restore the member NAME from OUT into " +
+				"the new data directory `[NAME=]DIR`, as \"etcdshift restore\" does; may be repeated; \"-\" as " +
+				"OUT keeps no file"})
 	}
 	if !m.Builds {
 		flags = append(flags, diffFlags()...)

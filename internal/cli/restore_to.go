@@ -39,7 +39,7 @@ func (m migration) prepareRestoreTo(c *cli.Context, o *transform.Options) (*rest
 	case len(dirs) == 0:
 		return nil, nil
 	case s3.Is(o.Out):
-		return nil, usagef(commandPath(c), "--%s takes a file as OUT, or \"-\" for none", restoreToFlag)
+		return nil, usagef(commandPath(c), "--%s takes a local file as OUT, or \"-\" to keep no file", restoreToFlag)
 	}
 	to := &restoreTo{alone: o.Out == noOut}
 	ro := restore.Options{Token: defaultToken, Bump: o.BumpRevision, Verified: true}
@@ -87,8 +87,8 @@ func (to *restoreTo) choose(c *cli.Context, stored []snapshot.Member) ([]string,
 		return nil, fmt.Errorf("the members in the snapshot: %w", err)
 	}
 	if to.alone && len(known) > len(to.names) {
-		err := fmt.Errorf("the snapshot has %d members, and --%s restores %d: all are restored from one file",
-			len(known), restoreToFlag, len(to.names))
+		err := fmt.Errorf("the snapshot has %d members, and --%s names %d: with \"-\" as OUT no file is left "+
+			"for the others", len(known), restoreToFlag, len(to.names))
 		return nil, &failure{exitUsage, err, "name a file as OUT, or give NAME=DIR for each member"}
 	}
 	to.Cluster = cluster

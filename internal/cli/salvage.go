@@ -22,24 +22,24 @@ import (
 func salvageCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "salvage",
-		Usage:     "write a sound snapshot of what damaged files still hold",
+		Usage:     "write the readable records of damaged files into a sound snapshot",
 		ArgsUsage: "DAMAGED... OUT",
 		Description: `etcdshift salvage damaged.db out.db
-etcdshift salvage m1/snap/db m2/snap/db m3/snap/db out.db
+etcdshift salvage m1/member/snap/db m2/member/snap/db out.db
 etcdshift salvage damaged.db out.db --include-unsure`,
-		UsageText: `Reads files that other commands and etcd refuse: with damaged or zeroed pages, cut short, without a
-valid meta page. The tree is read as far as it goes; other records are found by their bytes, in all pages. Files of
-several members of one cluster count as one.
+		UsageText: `Reads files that etcd and the other commands refuse: damaged or zeroed pages, a file cut short, no valid
+meta page. It reads all readable pages of the tree, and then searches every page for the bytes of other records. Give
+the files of several members of one cluster together: a record in one file replaces a lost record of another.
 
-A record is sure if the tree leads to it, or if its revision is above the last compaction. Sure records are written.
-A key whose record is only found in pages without a tree, at or below the compaction, is unsure: the object may have
-been deleted earlier. Unsure keys are listed, and written only with --include-unsure.
+A record is sure if it is in the tree, or if its revision is above the last compaction. OUT has all sure records. A
+key is unsure if its records are at or below the compaction and only outside of the tree: the object may have been
+deleted before the compaction. Unsure keys are listed, and written only with --include-unsure.
 
-Above the compaction each lost revision is counted. OUT is compacted at the last lost revision: it has no earlier
-state that would be incomplete. A value has no checksum: values that are no objects of their key are named, and other
-changed values cannot be found. Read OUT before you restore it.
+Revisions above the compaction without a record are lost, and are counted. OUT is compacted at the last lost revision,
+so that it shows no incomplete state. A value has no checksum: a value that is not an object of its key is listed, but
+other changed values are not found. Look at the objects in OUT before you restore it.
 
-Exit status: 0 nothing is lost, 1 failed, 2 usage, 4 written, and something is lost, unsure or damaged, 130
+Exit status: 0 nothing is lost, 1 failed, 2 usage, 4 written, but something is lost, unsure or damaged, 130
 interrupted.`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "include-unsure", Usage: "also write the newest record of each unsure key"},
@@ -68,7 +68,7 @@ type unreadableValue struct {
 func runSalvage(c *cli.Context, args []string) error {
 	paths, out := args[:len(args)-1], args[len(args)-1]
 	if out == "-" || slices.Contains(paths, "-") || out == "" {
-		return usagef(commandPath(c), "DAMAGED and OUT are files")
+		return usagef(commandPath(c), "DAMAGED and OUT are files, not \"-\"")
 	}
 	for _, path := range paths {
 		if err := onlyFile(c, "DAMAGED", path); err != nil {
@@ -144,14 +144,14 @@ const mostSalvaged = 20
 func (d *salvaged) print(p *render.Page) error {
 	for _, f := range d.Files {
 		tree := map[string]string{
-			"meta":   fmt.Sprintf("%s by the tree", phrase.Count(f.ByTree, "record")),
-			"search": fmt.Sprintf("%s by a tree that no meta page names", phrase.Count(f.ByTree, "record")),
+			"meta":   fmt.Sprintf("%s in the tree", phrase.Count(f.ByTree, "record")),
+			"search": fmt.Sprintf("%s in a tree found without a meta page", phrase.Count(f.ByTree, "record")),
 			"none":   "no tree",
 		}[f.Tree]
 		p.Line(render.Plain, fmt.Sprintf("%s: %s, %s elsewhere, %s in the tree", f.Path, tree,
 			phrase.Count(f.ByBytes, "record"), phrase.Count(f.Bad, "unreadable place")))
 	}
-	compacted := "compaction: unknown; no meta page leads to it"
+	compacted := "compaction: at an unknown revision"
 	if d.CompactRevision != nil {
 		compacted = fmt.Sprintf("compaction: at revision %d", *d.CompactRevision)
 	}
@@ -161,7 +161,7 @@ func (d *salvaged) print(p *render.Page) error {
 		list []string
 	}{
 		{fmt.Sprintf("lost: %d revisions", d.LostRevisions), rangesText(d.Lost)},
-		{"unreadable in the tree: records of revisions", rangesText(d.Gaps)},
+		{"unreadable in the tree: records with the revisions", rangesText(d.Gaps)},
 		{fmt.Sprintf("unsure, %s: perhaps deleted before the compaction", d.unsureText()),
 			stream.Mapped(d.Unsure, func(u snapshot.UnsureKey) string {
 				return fmt.Sprintf("%s (revision %d)", u.Key, u.Revision)
@@ -170,7 +170,7 @@ func (d *salvaged) print(p *render.Page) error {
 			return fmt.Sprintf("%s (revision %d): %s", r.Key, r.Revision, r.Why)
 		})},
 		{"unreadable entries of other buckets, left out", d.Entries},
-		{"values that are no objects of their key", stream.Mapped(d.Unreadable, func(u unreadableValue) string {
+		{"values that are not objects of their key", stream.Mapped(d.Unreadable, func(u unreadableValue) string {
 			return u.Key + ": " + u.Reason
 		})},
 	} {
@@ -230,7 +230,7 @@ func (d *salvaged) verdict(out string) error {
 		}
 	}
 	if d.CompactRevision == nil {
-		all = append(all, "an unknown compaction")
+		all = append(all, "the revision of the compaction")
 	}
 	if all == nil {
 		return nil

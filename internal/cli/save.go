@@ -38,22 +38,23 @@ OUT has mode 0600, replaces no file, and appears only after it was received comp
 SHA-256 is compared with the SHA-256 from the member. Give the endpoints of members, not of a load balancer. In a
 cluster without quorum, "etcdctl snapshot save" still saves the data of one member.
 
---data-dir DIR makes OUT from the data directory of a stopped or dead member, and changes nothing there: its database
-and the entries of its log after it, which a restarted member would have. Of several members, entries that may not be
-committed are left out, and their keys listed. DIR may also be a folder with backups of etcdbrctl (Gardener): the
-newest full snapshot (Full-*) and the delta snapshots after it (Incr-*), up to --at.
+--data-dir DIR makes OUT from the data directory of a stopped or dead member, and does not change DIR. OUT has the
+database and the later entries of the write-ahead log: the data of the member after a restart. In a cluster of several
+members, entries that may not be committed are left out, and a warning lists their keys. DIR may also be a folder with
+backups of etcdbrctl (Gardener): OUT then has the newest full snapshot (Full-*) and the delta snapshots after it
+(Incr-*), up to --at.
 
 --wal-history also puts back the revisions that compaction removed and the log still has: "history", "timeline", "diff",
-"get --deleted" and "get --revision" then reach further back. The log of a small cluster begins with its first entry;
-else --base names an earlier snapshot of the member, or the snapshot from which it was restored. Every record is
-compared with the database; if one differs, nothing is written. Such an OUT is for reading; "etcdshift compact"
-removes the history again.
+"get --deleted" and "get --revision" then reach further back. If the log lacks the first entries of the cluster, or the
+member was restored, --base names an earlier snapshot of the member, or the snapshot from which it was restored. Every
+record is compared with the database; if one differs, nothing is written. Such an OUT is for reading; "etcdshift
+compact" removes the history again.
 
 Exit status: 0 saved, 1 failed or no suitable member, 2 usage, 130 interrupted. With any status except 0 there is no
 OUT.`,
 		Flags: append(etcdFlags(),
 			&cli.StringFlag{Name: "data-dir", Usage: "read the data directory `DIR` of a stopped member, or a folder " +
-				"of etcdbrctl"},
+				"with backups of etcdbrctl"},
 			&cli.StringFlag{Name: "at", Usage: "end the delta snapshots of etcdbrctl with `REVISION`, or with a " +
 				"time: RFC 3339 or a UTC date and time"},
 			&cli.BoolFlag{Name: "wal-history",
@@ -98,9 +99,9 @@ func runSave(c *cli.Context, args []string) error {
 	}
 	switch {
 	case c.Bool("wal-history") && c.String("data-dir") == "":
-		return usagef(commandPath(c), "--wal-history reads a data directory: it takes --data-dir DIR")
+		return usagef(commandPath(c), "--wal-history needs --data-dir DIR: it reads the log of a data directory")
 	case c.IsSet("base") && !c.Bool("wal-history"):
-		return usagef(commandPath(c), "--base is the beginning of a history: it takes --wal-history")
+		return usagef(commandPath(c), "--base needs --wal-history: the history begins with it")
 	case c.String("data-dir") != "":
 		return saveDirectory(c, out)
 	}

@@ -44,8 +44,8 @@ func saveDirectory(c *cli.Context, out string) error {
 	case s.DataDir() == nil && c.Bool("wal-history"):
 		return usagef(commandPath(c), "--wal-history reads the log of a data directory; %s has none", dir)
 	case s.DataDir() == nil && s.Compression() != snapshot.Etcdbrctl:
-		return usagef(commandPath(c), "--data-dir takes the data directory of a member, or a folder of etcdbrctl; "+
-			"%s is a file", dir)
+		return usagef(commandPath(c), "--data-dir takes the data directory of a member, or a folder with backups "+
+			"of etcdbrctl; %s is a file", dir)
 	}
 	doc := saved{answerHead: answerTo("SavedSnapshot"), DataDir: s.DataDir(), Refused: []save.Untaken{},
 		Failed: []save.Untaken{}, Warnings: listed(slices.Clone(s.Warnings()))}

@@ -41,7 +41,7 @@ Renewals of Leases, Events and records of API servers about themselves are folde
 shows them. --since and --until omit writes that are certainly earlier or later.
 
 --free-pages also searches the free pages of the files, byte by byte, for writes that a compaction removed, and marks
-them. Each is right, but others are missing: the gap stays.
+them. Each one happened, but others may be missing: the gap is still shown.
 
 Exit status: 0 shown, 1 damaged, or values could not be read, 2 usage, snapshots of two clusters, or a TYPE that no
 snapshot has, 130 interrupted.`,

@@ -88,8 +88,8 @@ func (r *run) build() error {
 	}
 	part.Part.LeftOut, part.Part.Leases = in.Keys-part.Part.Keys, len(leases)
 	r.view.Report().Appendix = part
-	r.view.Report().AddStep("OUT holds Secrets as IN stores them: \"etcdshift sanitize\" replaces them before others " +
-		"get the file")
+	r.view.Report().AddStep("OUT has the same Secrets as IN: replace them with \"etcdshift sanitize\" before " +
+		"others get the file")
 	r.view.Make(transform.Output{Build: content})
 	return nil
 }

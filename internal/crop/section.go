@@ -37,7 +37,7 @@ const (
 
 // Tables lists the needed objects.
 func (n *Needs) Tables(transform.Outcome) []transform.Table {
-	t := transform.Table{Title: "needed by the selected objects", Header: []any{"KEY", "IS", "NEEDED BY"},
+	t := transform.Table{Title: "needed by the selected objects", Header: []any{"KEY", "STATE", "NEEDED BY"},
 		Of: "objects"}
 	for _, one := range n.Needs {
 		by := one.By
@@ -47,7 +47,7 @@ func (n *Needs) Tables(transform.Outcome) []transform.Table {
 		t.Rows = append(t.Rows, []any{one.Key, one.Is, by})
 	}
 	if slices.ContainsFunc(n.Needs, func(one Needed) bool { return one.Is == InFile }) {
-		t.Notes = []string{"--needed takes those that are left out"}
+		t.Notes = []string{"--needed adds the objects that are left out"}
 	}
 	return []transform.Table{t}
 }

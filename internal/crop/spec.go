@@ -22,20 +22,20 @@ members of etcd. Keys, values, UIDs, revisions and leases stay. OUT can be resto
 -n NS alone selects the Namespace with all its objects. TYPE and TYPE/NAME select objects as in kubectl, -l objects
 with labels. --prefix P alone selects everything below a storage prefix, for one etcd with several API servers.
 
-The report lists the objects that the selected ones need and that are not selected: CustomResourceDefinitions,
-Namespaces, volumes, classes, roles and others that they name, and ClusterRoleBindings of their ServiceAccounts.
---needed takes them too, and owners. An object with an owner outside OUT refuses the run: a garbage collector would
-delete it.
+The report lists needed objects that are not selected: the CustomResourceDefinitions, Namespaces, volumes, classes,
+roles and others that the selected objects name, and the ClusterRoleBindings of selected ServiceAccounts. --needed
+adds them and the owners to OUT. The run is refused if the owner of an object in OUT is not in OUT: a garbage collector
+would delete the object.
 
-Secrets stay as they are stored: "etcdshift sanitize" replaces them.`,
+OUT has the Secrets as they are stored: "etcdshift sanitize" replaces them.`,
 	Rest:     "[TYPE[/NAME]...]",
 	Builds:   true,
 	Codes:    codes(),
-	Settles:  map[string]string{codeOwnerOutside.Name: "take the owners too, with --needed"},
+	Settles:  map[string]string{codeOwnerOutside.Name: "add the owners with --needed"},
 	Sections: []transform.Section{&Needs{}},
 	Appendix: &Part{},
 	Flags: append(objects.PartFlags(), transform.Flag{Name: "needed", Default: false,
-		Usage: "also take the objects that the selected ones need, and their owners"}),
+		Usage: "also add the objects that the selected objects need, and their owners"}),
 	New: func(_ context.Context, a *transform.Args) (transform.Transform, error) {
 		part, err := objects.ChoosePart(a, a.Rest)
 		if err != nil {

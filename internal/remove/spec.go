@@ -27,8 +27,8 @@ The report lists each deleted object, each object with finalizers (they do not r
 collector will delete after the restore because their owners are deleted.
 
 The deletions are new revisions. The old records of the deleted objects, Secrets too, stay in the file until etcd is
-compacted, and in free pages until etcd is defragmented. --scrub writes the file anew without any record of these
-objects. The objects that the garbage collector will delete are not scrubbed.`,
+compacted, and in free pages until etcd is defragmented. --scrub writes a file without any record of these
+objects. Objects that the garbage collector will delete are not scrubbed.`,
 	Codes:    codes(),
 	Sections: []transform.Section{&Deletion{}},
 	Flags: append(objects.ChoiceFlags(),
@@ -38,8 +38,8 @@ objects. The objects that the garbage collector will delete are not scrubbed.`,
 			Bare: "background",
 			Usage: "`background|orphan`, after \"=\" as in kubectl: leave dependents of deleted objects to the " +
 				"garbage collector, or remove their references to the deleted owners"},
-		transform.Flag{Name: "scrub", Default: false, Usage: "remove all records of the deleted objects from the " +
-			"file, also older values, and all free pages"}),
+		transform.Flag{Name: "scrub", Default: false, Usage: "write OUT without any record of the deleted objects, " +
+			"of any revision, and without free pages"}),
 	New: newFromArgs,
 }
 

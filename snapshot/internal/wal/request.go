@@ -258,7 +258,7 @@ func (m Message) keys(kind Kind, fn func(key []byte), depth int) error {
 		return err
 	case Txn:
 		if depth > maxDepth {
-			return fmt.Errorf("more than %d transactions within each other", maxDepth)
+			return fmt.Errorf("transactions nested deeper than %d", maxDepth)
 		}
 		for _, branch := range []int{TxnSuccess, TxnFailure} {
 			err := m.Each(branch, func(op Message) error {
