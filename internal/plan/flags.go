@@ -14,8 +14,7 @@ import (
 func wholeRun() []string {
 	return []string{
 		"allow", "bump-revision", "diff", "dry-run", "encryption-config", "max-expand", "output", "prefix", "quiet",
-		"replace-report", "report",
-		"show-secrets", "time",
+		"replace-report", "report", "restore-to", "show-secrets", "time",
 	}
 }
 
