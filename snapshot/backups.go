@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,8 +105,12 @@ func (in *input) loadBackups(ctx context.Context, cfg Config) (size int64, err e
 		return 0, err
 	}
 	for _, b := range append([]backup{full}, deltas...) {
-		if _, err := in.watch(b.path); err != nil {
-			return 0, err
+		info, err := in.watch(b.path)
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%w: it is not a regular file", ErrNotSnapshot)
+		}
+		if err != nil {
+			return 0, &FileError{b.path, err}
 		}
 	}
 	base, err := openFull(ctx, full, cfg)
@@ -185,27 +188,22 @@ func openFull(ctx context.Context, full backup, cfg Config) (*Snapshot, error) {
 	if full.packing != ".zlib" && full.packing != ".Z" {
 		return Open(ctx, full.path, c)
 	}
-	f, err := os.Open(full.path)
+	f, err := openNow(full.path)
+	if err != nil {
+		return nil, &FileError{full.path, err}
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
 		return nil, &FileError{full.path, reason(err)}
 	}
-	defer f.Close()
-	scratch, err := publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir()))
-	if err != nil {
+	if c.File, err = publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir())); err != nil {
 		return nil, err
 	}
-	most := cmp.Or(max(0, cfg.MaxExpand), DefaultMaxExpand)
-	r, err := unpacked(f, full.packing)
-	n := int64(0)
-	if err == nil {
-		n, err = io.Copy(scratch, io.LimitReader(r, most+1))
+	p := &packed{ctx: ctx, format: full.packing, file: f, size: info.Size(),
+		limit: cmp.Or(max(0, cfg.MaxExpand), DefaultMaxExpand)}
+	if _, err = p.expand(c.File); err != nil {
+		return nil, errors.Join(&FileError{full.path, err}, c.File.Close())
 	}
-	if err == nil && n > most {
-		err = fmt.Errorf("%w: it expands to more than %d bytes", ErrExpand, most)
-	}
-	if err != nil {
-		return nil, errors.Join(&FileError{full.path, err}, scratch.Close())
-	}
-	c.File = scratch
 	return Open(ctx, full.path, c)
 }

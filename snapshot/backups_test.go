@@ -12,11 +12,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sys/unix"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
@@ -231,6 +233,56 @@ func TestBackupsBounded(t *testing.T) {
 	require.ErrorContains(t, err, "an event has more than 67108864 bytes")
 	_, err = Open(t.Context(), b.dir, Config{MaxExpand: 20 << 20})
 	require.ErrorIs(t, err, ErrExpand)
+}
+
+// A full snapshot that expands beyond the ratio of a snapshot is refused early, in each format.
+func TestFullBounded(t *testing.T) {
+	long := append(fixture(t), make([]byte, 128<<20)...)
+	for _, packing := range []string{".gz", ".zlib", ".Z"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "Full-00000000-00000002-1700000000"+packing)
+		require.NoError(t, os.WriteFile(path, packAs(t, packing, long), 0o600))
+		_, err := Open(t.Context(), dir, Config{})
+		require.ErrorIs(t, err, ErrExpand, packing)
+		require.ErrorContains(t, err, path)
+	}
+}
+
+// A named pipe with the name of a snapshot is refused without waiting for its writer.
+func TestPipesForBackups(t *testing.T) {
+	for _, name := range []string{"Full-00000000-00000002-1700000000.Z", "Incr-00000003-00000004-1700000001"} {
+		dir := t.TempDir()
+		full := filepath.Join(dir, "Full-00000000-00000001-1600000000")
+		require.NoError(t, os.WriteFile(full, fixture(t), 0o600))
+		require.NoError(t, unix.Mkfifo(filepath.Join(dir, name), 0o600))
+		failed := make(chan error, 1)
+		go func() {
+			_, err := Open(context.Background(), dir, Config{})
+			failed <- err
+		}()
+		select {
+		case err := <-failed:
+			require.ErrorIs(t, err, ErrNotSnapshot)
+			require.ErrorContains(t, err, name)
+		case <-time.After(10 * time.Second):
+			t.Fatal("the read waits for a writer of", name)
+		}
+	}
+}
+
+// Nothing but the end of the list follows the events, also under a right digest.
+func TestDeltasEnd(t *testing.T) {
+	event := `[{"etcdEvent":{"kv":{"key":"YQ==","create_revision":3,"mod_revision":3,"version":1}}}`
+	for end, sound := range map[string]bool{"]": true, "]\n": true, "": false, "}": false, "]" + event + "]": false} {
+		sum := sha256.Sum256([]byte(event + end))
+		d := &deltaRecords{ctx: t.Context(), from: 2, last: Revision{Main: 2}, limit: 1 << 20}
+		err := d.events(strings.NewReader(event+end+string(sum[:])), backup{last: 3}, func(*Record) error { return nil })
+		if sound {
+			require.NoError(t, err, end)
+		} else {
+			require.ErrorIs(t, err, ErrDamaged, end)
+		}
+	}
 }
 
 // FuzzDeltas checks that any delta snapshot, with a right digest, is refused by an error or read as

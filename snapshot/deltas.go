@@ -14,7 +14,6 @@ import (
 	"hash"
 	"io"
 	"math"
-	"os"
 	"time"
 )
 
@@ -82,13 +81,15 @@ type deltaRecords struct {
 
 // read calls fn with each record of one file. The events of a revision are whole.
 func (d *deltaRecords) read(b backup, fn func(*Record) error) (err error) {
-	f, err := os.Open(b.path)
+	f, err := openNow(b.path)
 	if err != nil {
-		return reason(err)
+		return &FileError{b.path, err}
 	}
 	defer f.Close()
 	r, err := unpacked(f, b.packing)
-	if err == nil {
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	} else {
 		err = d.events(r, b, fn)
 	}
 	if err != nil {
@@ -128,6 +129,13 @@ func (d *deltaRecords) events(r io.Reader, b backup, fn func(*Record) error) err
 		}
 		if d.ended {
 			break
+		}
+	}
+	if !d.ended { // only the end of the list follows
+		end, err := dec.Token()
+		if err != nil || end != json.Delim(']') || dec.More() {
+			return cmp.Or(text.err, fmt.Errorf("%w: after revision %d: the list of events has no end, or more follows",
+				ErrDamaged, d.last.Main))
 		}
 	}
 	text.left = math.MaxInt64

@@ -140,6 +140,9 @@ func (p *packed) open() (io.ReadCloser, error) {
 		return io.NopCloser(whole), nil
 	case "gzip":
 		return gzip.NewReader(whole)
+	case ".zlib", ".Z": // of etcdbrctl
+		r, err := unpacked(whole, p.format)
+		return io.NopCloser(r), err
 	case "zstd":
 		z, err := zstd.NewReader(whole,
 			zstd.WithDecoderConcurrency(1), // the caller's goroutine: packed counts without a lock

@@ -60,12 +60,18 @@ type Snapshot struct {
 func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 	f, err := cfg.File, error(nil)
 	if f == nil {
-		f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // load rejects a named pipe
+		f, err = openNow(path) // load rejects a named pipe
 	}
 	if err != nil {
-		return nil, &FileError{path, reason(err)}
+		return nil, &FileError{path, err}
 	}
 	return openFile(ctx, input{path: path, given: f, owned: !cfg.KeepFile}, cfg, nil)
+}
+
+// openNow opens a file for reading, and does not wait for the writer of a named pipe.
+func openNow(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	return f, reason(err)
 }
 
 // openFile is Open for an open file. The file begins with the pages of old, unless old is nil.

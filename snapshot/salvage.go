@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
-	"syscall"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
@@ -137,12 +135,12 @@ func OpenRemains(ctx context.Context, paths []string, cfg Config) (_ *Remains, e
 		if d, is := findDataDir(path); is {
 			name = d.db
 		}
-		f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // load rejects a named pipe
+		f, err := openNow(name) // load rejects a named pipe
 		if err == nil && name != path && inUse(f) {
 			err = errors.Join(ErrRunning, f.Close())
 		}
 		if err != nil {
-			return nil, &FileError{path, reason(err)}
+			return nil, &FileError{path, err}
 		}
 		one := &ruin{input: input{path: path, given: f, owned: true, work: new(work)}, compacted: -1}
 		one.file = f
