@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/publish"
@@ -103,9 +102,9 @@ func (d dataDir) received(err error) string {
 
 // loadMember is loadDirectory for the parts of a data directory.
 func (in *input) loadMember(ctx context.Context, cfg Config, d dataDir) (size int64, err error) {
-	f, err := os.OpenFile(d.db, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := openNow(d.db)
 	if err != nil {
-		return 0, reason(err)
+		return 0, err
 	}
 	defer func() {
 		if in.file != f {
@@ -128,6 +127,7 @@ func (in *input) loadMember(ctx context.Context, cfg Config, d dataDir) (size in
 	if err != nil {
 		return 0, err
 	}
+	t.most = cmp.Or(max(0, cfg.MaxExpand), DefaultMaxExpand)
 	in.directory = &DataDir{
 		Cluster: strconv.FormatUint(t.log.Cluster, 16), Member: strconv.FormatUint(t.log.Node, 16),
 		Database: t.begin, Entry: t.end, Uncommitted: t.log.Last - t.end,
@@ -172,6 +172,7 @@ type tail struct {
 	begin, end uint64 // the entry of the database, and the last one to apply
 	members    int    // entries that change members, not applied
 	lone       bool   // the member is the only voter
+	most       int64  // limit of the bytes of the records
 }
 
 // newTail finds the entries of the log that a restarted server applies to base.
@@ -284,6 +285,7 @@ func (t *tail) image(ctx context.Context, out *os.File) (int64, error) {
 		if r, err = newReplay(ctx, t.log, t.base, add); err != nil {
 			return err
 		}
+		r.most = t.most
 		return t.each(ctx, t.begin+1, t.end, func(e wal.Entry) error {
 			term = e.Term
 			return r.apply(ctx, e)

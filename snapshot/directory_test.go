@@ -386,6 +386,36 @@ func TestReceivedDatabase(t *testing.T) {
 
 // FuzzEntry applies an entry of arbitrary bytes to a store: an error, or records that follow each
 // other, and no panic.
+// A log of small entries that copy a large value again and again does not fill the disk.
+func TestReplayBounded(t *testing.T) {
+	dir := recordedMember(t, "crash36")
+	_, err := Open(t.Context(), dir, Config{MaxExpand: 100})
+	require.ErrorIs(t, err, errNotReplayed)
+	require.ErrorContains(t, err, "the records of the log have more than 100 bytes")
+
+	base := open(t, copyOf(t, fixture(t)))
+	n := 0
+	r, err := newReplay(t.Context(), nil, base, func(*Record) error { n++; return nil })
+	require.NoError(t, err)
+	var long *Record
+	for rec, err := range base.Live(t.Context(), nil) {
+		require.NoError(t, err)
+		if len(rec.Value) > 0 {
+			copied := *rec
+			copied.Key, copied.Value = slices.Clone(rec.Key), slices.Clone(rec.Value)
+			long = &copied
+			break
+		}
+	}
+	r.most = 10 * int64(len(long.Key)+len(long.Value))
+	again := must(proto.Marshal(&pb.InternalRaftRequest{Put: &pb.PutRequest{Key: long.Key, IgnoreValue: true}}))(t)
+	for err = nil; err == nil && n < 100; {
+		err = r.apply(t.Context(), raftlog.Entry{Index: 1, Term: 1, Data: again})
+	}
+	require.ErrorIs(t, err, errNotReplayed)
+	require.Equal(t, 10, n)
+}
+
 func FuzzEntry(f *testing.F) {
 	put := &pb.PutRequest{Key: []byte("/a"), Value: []byte("value")}
 	op := &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}}

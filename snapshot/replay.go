@@ -41,6 +41,8 @@ type replay struct {
 
 	recordsOnly bool // the changes of other buckets are not needed
 
+	bytes, most int64 // of keys and values: those of all records so far, and the limit
+
 	edits map[string]map[string][]byte // by bucket and key: new entries of other buckets, nil for removed ones
 
 	leased map[int64][]uint32 // ordinals of the keys of base with a lease, nil until needed
@@ -90,8 +92,8 @@ const (
 func newReplay(ctx context.Context, log *wal.Log, base *Snapshot, emit func(*Record) error) (r *replay, err error) {
 	r = &replay{
 		log: log, base: base, revision: 1, leases: map[int64]*replayLease{}, alarms: map[alarm]bool{}, emit: emit,
-		edits: map[string]map[string][]byte{},
-		keys:  btree.NewG(32, func(a, b *replayKey) bool { return a.key < b.key }),
+		edits: map[string]map[string][]byte{}, most: DefaultMaxExpand,
+		keys: btree.NewG(32, func(a, b *replayKey) bool { return a.key < b.key }),
 	}
 	if base == nil {
 		return r, nil
@@ -329,6 +331,9 @@ func basedKey(rec *Record, ordinal uint32) *replayKey {
 // key if end is empty, all keys from key on if end is a zero byte.
 func (r *replay) each(ctx context.Context, key, end []byte) iter.Seq2[*replayKey, error] {
 	return stream.Of(func(yield func(*replayKey) error) error {
+		if err := ctx.Err(); err != nil { // one entry may have millions of conditions
+			return err
+		}
 		if len(end) == 0 {
 			k, err := r.get(key)
 			if err != nil || k == nil {

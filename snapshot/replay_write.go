@@ -124,8 +124,13 @@ func (r *replay) detach(k *replayKey) {
 	}
 }
 
-// store emits a record of the current entry.
+// store emits a record of the current entry. A short put that keeps a long value makes a long
+// record: without a limit a small log fills a disk.
 func (r *replay) store(rec *Record) error {
+	if r.bytes += int64(len(rec.Key) + len(rec.Value)); r.bytes > r.most {
+		return r.refuse(fmt.Sprintf("the records of the log have more than %d bytes; --max-expand raises the limit",
+			r.most))
+	}
 	rec.Revision = Revision{Main: r.revision + 1, Sub: r.subs}
 	r.subs++
 	return r.emit(rec)
@@ -194,10 +199,11 @@ func (r *replay) path(ctx context.Context, txn wal.Message, path []bool) ([]bool
 		return nil, err
 	}
 	path = append(path, holds)
-	return path, eachNested(txn, holds, func(nested wal.Message) error {
+	err = eachNested(txn, holds, func(nested wal.Message) (err error) {
 		path, err = r.path(ctx, nested, path)
 		return err
 	})
+	return path, err
 }
 
 func branch(holds bool) int {
