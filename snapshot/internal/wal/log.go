@@ -10,10 +10,12 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -140,7 +142,7 @@ func parseName(name string) (f file, is bool) {
 // read calls fn with each record of file i. crc is the checksum so far, 0 for none.
 func (l *Log) read(ctx context.Context, i int, crc *uint32, fn func(at Position, rec *record) error) (err error) {
 	path := filepath.Join(l.dir, l.files[i].name)
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a named pipe by now
 	if err != nil {
 		return err
 	}
@@ -190,7 +192,11 @@ func (l *Log) scan(at Position, rec *record) (err error) {
 		l.Term, l.Commit, err = numbers(rec.data, 1, 3)
 	case typeSnapshot:
 		var term uint64
-		if l.snapshot, term, err = numbers(rec.data, 1, 2); err == nil && l.snapshot > l.Last {
+		l.snapshot, term, err = numbers(rec.data, 1, 2)
+		if err == nil && l.snapshot > math.MaxInt64 {
+			err = fmt.Errorf("a snapshot of entry %d", l.snapshot)
+		}
+		if err == nil && l.snapshot > l.Last {
 			l.begin, l.First, l.Last, l.cuts = at, l.snapshot+1, l.snapshot, nil
 		}
 		if l.snapshot > 0 && term == restoreTerm && l.files[at.File].seq == 0 {
@@ -309,7 +315,7 @@ func (p Position) before(o Position) bool {
 // Read returns the entry at a position.
 func (l *Log) Read(at Position) (Entry, error) {
 	path := filepath.Join(l.dir, l.files[at.File].name)
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return Entry{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -167,6 +169,22 @@ func TestDamage(t *testing.T) {
 	require.ErrorIs(t, err, ErrMissing)
 	_, err = Scan(t.Context(), filepath.Join(t.TempDir(), "nowhere"), 0)
 	require.ErrorIs(t, err, ErrMissing)
+}
+
+// A snapshot record with an index that no log reaches is damage, not an end of all entries.
+func TestSnapshotIndex(t *testing.T) {
+	for _, index := range []uint64{1<<63 - 1, 1 << 63, math.MaxUint64} {
+		l := &Log{Last: 5, files: []file{{}}}
+		data := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), index)
+		err := l.scan(Position{}, &record{kind: typeSnapshot, data: data})
+		if index < 1<<63 {
+			require.NoError(t, err)
+			require.Equal(t, index+1, l.First)
+		} else {
+			require.ErrorContains(t, err, "a snapshot of entry")
+			require.EqualValues(t, 5, l.Last)
+		}
+	}
 }
 
 // entriesOf returns term and data of each entry.

@@ -85,6 +85,9 @@ func (d *decoder) next(rec *record) error {
 	}
 	d.buf = d.buf[:length+padding]
 	if _, err := io.ReadFull(d.in, d.buf); err != nil {
+		if err == io.EOF { // it is no end of the log
+			err = io.ErrUnexpectedEOF
+		}
 		return err
 	}
 	return d.decode(rec, d.buf[:length])
