@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -238,4 +239,28 @@ func TestSalvageDamaged(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Very many forms of one record take little time. The most frequent form is taken.
+func TestSalvageManyForms(t *testing.T) {
+	const forms = 100_000
+	var data []byte
+	for i := range forms {
+		rec := Record{Revision: Revision{Main: 5}, Key: []byte("k"), Value: fmt.Appendf(nil, "%06d", i),
+			CreateRevision: 5, ModRevision: 5, Version: 1}
+		el := new(encoder).element(&rec)
+		for range 1 + min(1, i/(forms-1)) { // the last form twice
+			data = append(append(data, el.Key...), el.Value...)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "ruin")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	begin := time.Now()
+	r, err := OpenRemains(t.Context(), []string{path}, Config{})
+	require.NoError(t, err)
+	defer r.Close()
+	require.Less(t, time.Since(begin), 10*time.Second)
+	require.Len(t, r.pieces, 1)
+	require.Contains(t, string(r.bytesOf(r.pieces[0])), fmt.Sprintf("%06d", forms-1))
+	require.Contains(t, r.Damaged[0].Why, "100000 forms")
 }

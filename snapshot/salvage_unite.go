@@ -135,20 +135,29 @@ func (r *Remains) counts(c piece) bool {
 // settle returns one of several copies: the one of a tree, or else the most frequent one, the first
 // of several.
 func (r *Remains) settle(copies []piece) (best piece, err error) {
-	most, forms := uint32(0), 0
-	for i, one := range copies {
-		n, first := uint32(0), true
-		for j, other := range copies {
-			if bytes.Equal(r.bytesOf(one), r.bytesOf(other)) {
-				n, first = n+other.copies, first && j >= i
-			}
+	best = copies[0]
+	if len(copies) == 1 {
+		return best, nil
+	}
+	order := make([]int, len(copies)) // of copies, by their bytes: equal ones are neighbors
+	for i := range order {
+		order[i] = i
+	}
+	form := func(i int) []byte { return r.bytesOf(copies[i]) }
+	slices.SortStableFunc(order, func(a, b int) int { return bytes.Compare(form(a), form(b)) })
+	most, first, forms := uint32(0), 0, 0
+	for ; len(order) > 0; forms++ {
+		equal, n := uint32(0), 0
+		for n < len(order) && bytes.Equal(form(order[n]), form(order[0])) {
+			equal, n = equal+copies[order[n]].copies, n+1
 		}
-		if first {
-			forms++
+		if equal > most || equal == most && order[0] < first {
+			most, first = equal, order[0]
 		}
-		if i == 0 || n > most && !best.tree {
-			best, most = one, n
-		}
+		order = order[n:]
+	}
+	if !best.tree {
+		best = copies[first]
 	}
 	if forms > 1 {
 		var rec Record

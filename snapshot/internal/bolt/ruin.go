@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"math"
 	"slices"
 )
 
@@ -21,6 +22,8 @@ type Ruin struct {
 	// entry is called with each readable entry and the offset of its key, which the value follows.
 	// If entry returns false, the entry is unreadable.
 	entry func(bucket string, at int64, key, value []byte) bool
+
+	headlessBytes uint64 // of all leaves made by headless
 }
 
 // RuinBucket is a bucket of a Ruin.
@@ -111,7 +114,8 @@ func (r *Ruin) page(id uint64) (p Page, at int64) {
 }
 
 // headless returns a leaf whose header is damaged, with a header made from its elements: the first
-// element tells their number, and no bytes lie between them.
+// element tells their number, and no bytes lie between them. Leaves do not overlap: more bytes than
+// the file has are not those of leaves.
 func (r *Ruin) headless(id uint64) (Page, int64) {
 	if id < 2 || id >= r.pages() {
 		return nil, 0
@@ -120,7 +124,7 @@ func (r *Ruin) headless(id uint64) (Page, int64) {
 	p := Page(r.Data[at:])
 	table := HeaderSize + int(le.Uint32(p[HeaderSize+4:]))
 	n := (table - HeaderSize) / ElementSize
-	if n == 0 || table > len(p) || table != HeaderSize+n*ElementSize {
+	if n == 0 || n > math.MaxUint16 || table > len(p) || table != HeaderSize+n*ElementSize {
 		return nil, 0
 	}
 	end := uint64(table)
@@ -135,6 +139,9 @@ func (r *Ruin) headless(id uint64) (Page, int64) {
 			return nil, 0
 		}
 		end += size
+	}
+	if r.headlessBytes += end; r.headlessBytes > uint64(len(r.Data)) {
+		return nil, 0
 	}
 	return append(leaf, p[table:end]...), at
 }
