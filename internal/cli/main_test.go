@@ -120,6 +120,15 @@ func TestFinish(t *testing.T) {
 	}
 }
 
+// An interrupted --restore-to does not say that nothing was written: OUT was.
+func TestOnlyRestoreFailed(t *testing.T) {
+	r := transform.NewReport("x")
+	r.Output, r.Outcome = &snapshot.FileInfo{Path: "out.db"}, transform.Written
+	var stderr bytes.Buffer
+	require.Equal(t, exitFailed, finish(onlyRestoreFailed(fmt.Errorf("x: %w", context.Canceled), r), &stderr))
+	require.Contains(t, stderr.String(), "etcdshift: the restore was interrupted (out.db: written)\nhint: the output was")
+}
+
 func TestVerdict(t *testing.T) {
 	problem := func(level finding.Level) *transform.Report {
 		r := transform.NewReport("migrate x")

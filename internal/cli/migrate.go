@@ -208,9 +208,17 @@ func (m migration) unrestored(c *cli.Context, file *reportFile, r *transform.Rep
 		r.Outcome, r.Error, r.Output, r.Appendix = transform.Failed, err.Error(), nil, nil
 		return m.reportRun(c, file, r, err)
 	}
-	err = fmt.Errorf("%w (%s: %s)", err, r.Output.Path, r.Outcome)
-	return errors.Join(&failure{exitFailed, err, "the output was written and verified; only the restore failed: try " +
-		"\"etcdshift restore\""}, m.reportRun(c, file, r, nil))
+	return errors.Join(onlyRestoreFailed(err, r), m.reportRun(c, file, r, nil))
+}
+
+// onlyRestoreFailed is the error of a run whose output was written. An interrupt counts as a failure:
+// with the status of an interrupt, nothing is written.
+func onlyRestoreFailed(err error, r *transform.Report) error {
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("the restore was interrupted")
+	}
+	return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", err, r.Output.Path, r.Outcome),
+		"the output was written and verified; only the restore failed: try \"etcdshift restore\""}
 }
 
 // reportRun writes and prints the report of a run that ended with err, and returns its status.

@@ -71,7 +71,7 @@ func (o *Owner) own(path string) error {
 
 // locked reports whether a process has locked a file, as etcd locks its database.
 func locked(path string) (bool, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // do not wait for the writer of a pipe
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	} else if err != nil {

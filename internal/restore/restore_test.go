@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -251,4 +252,25 @@ func TestPublishUndone(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, names(t, root))
 	require.Equal(t, []string{"member"}, names(t, a.DataDir))
 	require.Empty(t, names(t, old), "the old folder is back")
+}
+
+// A named pipe in place of the old database is moved aside without waiting for its writer.
+func TestPipeForDatabase(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "member", "snap"), 0o700))
+	require.NoError(t, unix.Mkfifo(filepath.Join(dir, "member", "snap", "db"), 0o600))
+	done := make(chan error, 1)
+	go func() {
+		p, err := Prepare(options(member(dir)))
+		if err == nil {
+			err = p.Close()
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		require.ErrorIs(t, err, ErrHasMember)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the check waits for a writer")
+	}
 }
