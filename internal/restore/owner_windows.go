@@ -3,7 +3,10 @@ package restore
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
+
+	"golang.org/x/sys/windows"
 )
 
 // Owner is a user and a group.
@@ -26,7 +29,14 @@ func locked(path string) (bool, error) {
 	} else if err != nil {
 		return true, nil
 	}
-	return false, f.Close()
+	defer f.Close()
+	// bbolt locks one byte far behind the end (bolt_windows.go, flock)
+	at := &windows.Overlapped{Offset: math.MaxUint32, OffsetHigh: math.MaxUint32}
+	err = windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
+	if err == windows.ERROR_LOCK_VIOLATION {
+		return true, nil
+	}
+	return false, err
 }
 
 // syncFolder does nothing: Windows syncs no folders.
