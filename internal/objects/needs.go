@@ -29,7 +29,7 @@ func Bootstrapped(content map[string]any) bool {
 // the order of the fields, without PriorityClasses of the API server. Owners are no needs.
 func Needs(content map[string]any) []Need {
 	u := unstructured.Unstructured{Object: content}
-	n := &naming{kind: u.GetKind(), namespace: u.GetNamespace()}
+	n := &naming{kind: u.GetKind(), namespace: u.GetNamespace(), added: map[Need]bool{}}
 	for _, field := range slices.Sorted(maps.Keys(content)) {
 		switch field {
 		case "metadata", "status", "data", "stringData", "binaryData": // names there have no meaning for a server
@@ -44,11 +44,12 @@ func Needs(content map[string]any) []Need {
 type naming struct {
 	kind, namespace string // of the object
 	needs           []Need
+	added           map[Need]bool
 }
 
 func (n *naming) add(need Need) {
-	if need.Name != "" && !slices.Contains(n.needs, need) {
-		n.needs = append(n.needs, need)
+	if need.Name != "" && !n.added[need] {
+		n.needs, n.added[need] = append(n.needs, need), true
 	}
 }
 
