@@ -130,6 +130,10 @@ func (d *statuses) check() {
 		equal = equal && d.Snapshots[i].Revision == d.Snapshots[best].Revision
 	}
 	d.Parted = slices.ContainsFunc(d.Pairs, func(p statusPair) bool { return p.Relation != relationAgree })
+	if d.strangers() {
+		d.Verdict = "the files are of different clusters: compare those of one cluster"
+		return
+	}
 	if rivaled {
 		d.Verdict = "no majority agrees: the files do not say which is right"
 		return
@@ -145,8 +149,16 @@ func (d *statuses) check() {
 	}
 }
 
+// strangers reports whether two files are of different clusters.
+func (d *statuses) strangers() bool {
+	return slices.ContainsFunc(d.Pairs, func(p statusPair) bool { return p.Relation == relationStranger })
+}
+
 // next returns the next command.
 func (d *statuses) next() string {
+	if d.strangers() {
+		return "give the files of one cluster"
+	}
 	if d.Best != "" {
 		return "restore all members from that file: etcdshift restore " + d.Best + " --data-dir DIR"
 	}
