@@ -45,6 +45,7 @@ const (
 // not searched for other records.
 func (c *carver) find(in bolt.Span, limit int64, out []found) []found {
 	const sep = 8 // offset of the separator in a revision key
+	var seen breaks
 	for at := in.From + sep; ; at++ {
 		end := min(in.To+sep, limit)
 		if at >= end {
@@ -55,15 +56,22 @@ func (c *carver) find(in bolt.Span, limit int64, out []found) []found {
 			return out
 		}
 		at += int64(next)
-		if f, ok := c.record(at-sep, limit); ok {
+		if f, ok := c.record(at-sep, limit, &seen); ok {
 			out = append(out, f)
 			at += int64(f.size) - sep - 1
 		}
 	}
 }
 
+// breaks are the last places that no record spans, in a search from low to high offsets. Without
+// them, many long candidates that end behind one such place would take quadratic time.
+type breaks struct {
+	header    int64 // a page begins there and says so; 0 for none
+	low, high int64 // zeros of a disk, in spans that begin at most at low and end at least at high
+}
+
 // record returns the record at an offset, if it ends before limit.
-func (c *carver) record(at, limit int64) (f found, ok bool) {
+func (c *carver) record(at, limit int64, seen *breaks) (f found, ok bool) {
 	k := c.data[at:limit]
 	if len(k) <= revisionKeySize || k[0]|k[1]|k[9]|k[10]|k[11]|k[12] != 0 {
 		return f, false
@@ -84,7 +92,7 @@ func (c *carver) record(at, limit int64) (f found, ok bool) {
 		return f, false
 	}
 	size := len(k) + len(v)
-	if size > maxFoundSize || c.isPartial(at, at+int64(size)) || c.isZeroed(at, at+int64(size)) {
+	if end := at + int64(size); size > maxFoundSize || c.isPartial(at, end, seen) || c.isZeroed(at, end, seen) {
 		return f, false
 	}
 	return found{rec.Revision.Main, at, uint32(size), 1}, true
@@ -92,15 +100,19 @@ func (c *carver) record(at, limit int64) (f found, ok bool) {
 
 // isPartial reports whether bytes between two offsets belong to different pages: a page begins
 // between them and says so in its header, or the first page is not in its place.
-func (c *carver) isPartial(from, to int64) bool {
+func (c *carver) isPartial(from, to int64, seen *breaks) bool {
 	first := from / c.pageSize
 	if p := bolt.Page(c.data[first*c.pageSize:]); to > (first+1)*c.pageSize && p.HasKind() && p.ID() != uint64(first) &&
 		p.ID() < uint64(int64(len(c.data))/c.pageSize) {
 		return true
 	}
+	if from < seen.header && seen.header < to {
+		return true
+	}
 	to = min(to, int64(len(c.data))-bolt.HeaderSize+1)
 	for at := (first + 1) * c.pageSize; at < to; at += c.pageSize {
 		if p := bolt.Page(c.data[at:]); p.ID() == uint64(at/c.pageSize) && p.HasKind() {
+			seen.header = at
 			return true
 		}
 	}
@@ -109,8 +121,15 @@ func (c *carver) isPartial(from, to int64) bool {
 
 // isZeroed reports whether sectors of a disk are zero between two offsets: a run of zeros that
 // begins at a sector and reaches the end, or a long run with an end at a sector.
-func (c *carver) isZeroed(from, to int64) bool {
+func (c *carver) isZeroed(from, to int64, seen *breaks) bool {
 	const sector, long = 512, 128
+	last := (to - 1) / sector * sector
+	switch {
+	case seen.high > 0 && from <= seen.low && seen.high <= to:
+		return true
+	case last > from && to-last > 1 && c.data[last-1] != 0 && isZero(c.data[last:to]):
+		return true
+	}
 	for at := (from/sector + 1) * sector; at < to; at += sector {
 		if c.data[at] != 0 && c.data[at-1] != 0 {
 			continue
@@ -123,14 +142,20 @@ func (c *carver) isZeroed(from, to int64) bool {
 			behind++
 		}
 		switch {
-		case behind == to && before == at && to-at > 1, behind-at >= long && before == at:
+		case behind-at >= long && before == at:
+			seen.low, seen.high = at-1, at+long
 			return true
 		case at-before >= long && behind == at:
+			seen.low, seen.high = at-long, at+1
 			return true
 		}
 		at = max(at, behind/sector*sector)
 	}
 	return false
+}
+
+func isZero(b []byte) bool {
+	return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 })
 }
 
 // keyValueSize returns the length of the KeyValue at the beginning of b; 0 for none. The length

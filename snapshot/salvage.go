@@ -257,7 +257,7 @@ func (f *ruin) entry(bucket string, at int64, k, v []byte) bool {
 	if rec.follows(nil) != nil || len(k)+len(v) > maxFoundSize {
 		return false
 	}
-	if f.last = max(f.last, rec.Revision.Main); f.isZeroed(at, at+int64(len(k)+len(v))) {
+	if f.last = max(f.last, rec.Revision.Main); f.isZeroed(at, at+int64(len(k)+len(v)), new(breaks)) {
 		f.damaged = append(f.damaged, DamagedRecord{string(rec.Key), rec.Revision.Main,
 			"a part of it is zeroed; left out"})
 		return false
