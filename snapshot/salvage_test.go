@@ -118,7 +118,7 @@ func (s *whole) damaged(kind string, r *rand.Rand) []byte {
 // salvaged is the result of a salvage compared with the sound file.
 type salvaged struct {
 	files, complete      int
-	records, live, total [2]int // right ones, and all of the sound file
+	records, live        [2]int // right ones, and all of the sound file
 	other, ghosts, older int    // records that never were; live keys that are not, or have an earlier value
 	lost, unsure         int
 	gaps                 int // above the compact revision
