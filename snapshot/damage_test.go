@@ -186,7 +186,7 @@ func TestNotASnapshot(t *testing.T) {
 		{file("xz", "\xfd7zXZ\x00"+strings.Repeat("x", 5000)), "it is compressed (xz); decompress it first"},
 		{file("bz2", "BZh9"+strings.Repeat("x", 5000)), "it is compressed (bzip2); decompress it first"},
 		{file("big-endian", string(bigEndian)), "big-endian"},
-		{dir, "it is a directory"},
+		{dir, "a directory without member"},
 		{os.DevNull, "not a regular file"},
 		{pipe, "not a regular file"}, // Open must not wait for a writer
 	}
