@@ -276,7 +276,8 @@ func TestDeltasEnd(t *testing.T) {
 	for end, sound := range map[string]bool{"]": true, "]\n": true, "": false, "}": false, "]" + event + "]": false} {
 		sum := sha256.Sum256([]byte(event + end))
 		d := &deltaRecords{ctx: t.Context(), from: 2, last: Revision{Main: 2}, limit: 1 << 20}
-		err := d.events(strings.NewReader(event+end+string(sum[:])), backup{last: 3}, func(*Record) error { return nil })
+		err := d.events(strings.NewReader(event+end+string(sum[:])), backup{last: 3},
+			func(*Record) error { return nil })
 		if sound {
 			require.NoError(t, err, end)
 		} else {

@@ -126,7 +126,8 @@ func TestOnlyRestoreFailed(t *testing.T) {
 	r.Output, r.Outcome = &snapshot.FileInfo{Path: "out.db"}, transform.Written
 	var stderr bytes.Buffer
 	require.Equal(t, exitFailed, finish(onlyRestoreFailed(fmt.Errorf("x: %w", context.Canceled), r), &stderr))
-	require.Contains(t, stderr.String(), "etcdshift: the restore was interrupted (out.db: written)\nhint: the output was")
+	require.Contains(t, stderr.String(),
+		"etcdshift: the restore was interrupted (out.db: written)\nhint: the output was")
 }
 
 func TestVerdict(t *testing.T) {

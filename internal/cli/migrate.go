@@ -211,8 +211,8 @@ func (m migration) unrestored(c *cli.Context, file *reportFile, r *transform.Rep
 	return errors.Join(onlyRestoreFailed(err, r), m.reportRun(c, file, r, nil))
 }
 
-// onlyRestoreFailed is the error of a run whose output was written. An interrupt counts as a failure:
-// with the status of an interrupt, nothing is written.
+// onlyRestoreFailed is the error of a run whose output was written. An interrupt counts as a
+// failure: with the status of an interrupt, nothing is written.
 func onlyRestoreFailed(err error, r *transform.Report) error {
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("the restore was interrupted")

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHeadless: pages without a header that claim too many elements, or together more bytes than the
-// file has, are no leaves.
+// TestHeadless: pages without a header that claim too many elements, or together more bytes than
+// the file has, are no leaves.
 func TestHeadless(t *testing.T) {
 	const size = 4096
 	element := func(data []byte, page, i, n, length int) { // i of n, each of length bytes, without gaps
