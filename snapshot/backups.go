@@ -54,9 +54,10 @@ func parseBackup(path string) (b backup, is bool) {
 	return b, b.first <= b.last
 }
 
-// findBackups returns the full snapshot and the delta snapshots for a path: a folder of etcdbrctl,
-// or a delta snapshot in it, which is then the last one.
-func findBackups(path string) (full backup, deltas []backup, is bool, err error) {
+// findBackups returns the newest full snapshot before the end, and all later delta snapshots, for a
+// path: a folder of etcdbrctl, or a delta snapshot in it, which is then the last one. If every full
+// snapshot comes after the end, the first one is returned.
+func findBackups(path string, end until) (full backup, deltas []backup, is bool, err error) {
 	folder, last := path, int64(-1)
 	if b, delta := parseBackup(path); delta && b.delta {
 		folder, last = filepath.Dir(path), b.last
@@ -75,9 +76,10 @@ func findBackups(path string) (full backup, deltas []backup, is bool, err error)
 		return cmp.Or(cmp.Compare(a.last, b.last), cmp.Compare(a.created, b.created), strings.Compare(a.path, b.path))
 	})
 	for _, b := range all {
-		if b.delta {
+		switch {
+		case b.delta:
 			deltas = append(deltas, b)
-		} else {
+		case full.path == "" || !end.isBefore(b):
 			full, deltas = b, nil
 		}
 	}
@@ -100,7 +102,8 @@ func (in *input) isBackups(cfg Config) bool {
 // loadBackups sets in.file to a scratch file with a full snapshot of etcdbrctl and the records of
 // the delta snapshots after it.
 func (in *input) loadBackups(ctx context.Context, cfg Config) (size int64, err error) {
-	full, deltas, _, err := findBackups(in.path)
+	end := until{cfg.UntilRevision, cfg.UntilTime}
+	full, deltas, _, err := findBackups(in.path, end)
 	if err != nil {
 		return 0, err
 	}
@@ -126,7 +129,7 @@ func (in *input) loadBackups(ctx context.Context, cfg Config) (size int64, err e
 		return 0, err
 	}
 	d := &deltaRecords{ctx: ctx, from: revision, last: Revision{Main: revision},
-		until: until{cfg.UntilRevision, cfg.UntilTime}, limit: cmp.Or(max(0, cfg.MaxExpand), DefaultMaxExpand)}
+		until: end, limit: cfg.limit()}
 	if in.file, err = publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir())); err != nil {
 		in.file = in.given
 		return 0, err
@@ -163,7 +166,7 @@ func (in *input) loadBackups(ctx context.Context, cfg Config) (size int64, err e
 
 // errEnd is the error for an end outside of the files.
 var errEnd = finding.WithLasting(errors.New("the backups do not reach the given end"),
-	"for an end before the newest full snapshot, give the path of a delta snapshot: it follows an earlier full one")
+	"give an end between the first full snapshot and the last delta snapshot")
 
 // check returns an error for an end outside of the files.
 func (u until) check(full backup, first, last int64) error {
@@ -172,10 +175,10 @@ func (u until) check(full backup, first, last int64) error {
 		return fmt.Errorf("%w: revision %d is after the last delta snapshot, which ends with revision %d", errEnd,
 			u.revision, last)
 	case u.revision > 0 && u.revision < first:
-		return fmt.Errorf("%w: revision %d is before the newest full snapshot, which has revision %d", errEnd,
-			u.revision, first)
+		return fmt.Errorf("%w: revision %d is before that of %s, revision %d", errEnd, u.revision,
+			filepath.Base(full.path), first)
 	case !u.time.IsZero() && u.time.Before(time.Unix(full.created, 0)):
-		return fmt.Errorf("%w: it is before the newest full snapshot, which was saved at %s", errEnd,
+		return fmt.Errorf("%w: it is before the time of %s, %s", errEnd, filepath.Base(full.path),
 			time.Unix(full.created, 0).UTC().Format(time.RFC3339))
 	}
 	return nil
@@ -201,7 +204,7 @@ func openFull(ctx context.Context, full backup, cfg Config) (*Snapshot, error) {
 		return nil, err
 	}
 	p := &packed{ctx: ctx, format: full.packing, file: f, size: info.Size(),
-		limit: cmp.Or(max(0, cfg.MaxExpand), DefaultMaxExpand)}
+		limit: cfg.limit()}
 	if _, err = p.expand(c.File); err != nil {
 		return nil, errors.Join(&FileError{full.path, err}, c.File.Close())
 	}

@@ -181,6 +181,29 @@ func TestBackupsUntil(t *testing.T) {
 	require.ErrorIs(t, err, errEnd)
 }
 
+// An end before the newest full snapshot begins with an earlier one.
+func TestBackupsEarlierFull(t *testing.T) {
+	b := writeBackups(t, 0, "put a 1\n", "put a 2\nput b 1\n", "put a 3\n", "put a 4\n")
+	saved := everyRecord(t, openAt(t, b.saved[1], Config{}))
+	at := saved[len(saved)-1].Revision.Main
+	image, err := os.ReadFile(b.saved[1])
+	require.NoError(t, err)
+	newer := time.Date(2026, 1, 1, 1, 30, 0, 0, time.UTC)
+	name := fmt.Sprintf("Full-00000000-%08d-%d", at, newer.Unix())
+	require.NoError(t, os.WriteFile(filepath.Join(b.dir, name), image, 0o600))
+
+	require.Contains(t, openAt(t, b.dir, Config{}).Warnings()[0], name)
+	first := everyRecord(t, openAt(t, b.saved[0], Config{}))
+	for _, cfg := range []Config{
+		{UntilRevision: first[len(first)-1].Revision.Main}, {UntilTime: newer.Add(-time.Hour)},
+	} {
+		s := openAt(t, b.dir, cfg)
+		require.Contains(t, s.Warnings()[0], filepath.Base(b.full))
+		require.Equal(t, first, everyRecord(t, s))
+	}
+	require.Equal(t, saved, everyRecord(t, openAt(t, b.dir, Config{UntilRevision: at})))
+}
+
 // A damaged, a missing and a swapped file is an error that names the file.
 func TestBackupsDamaged(t *testing.T) {
 	b := writeBackups(t, 0, "put a 1\n", "put a 2\nput b 1\n", "put a 3\nput c 1\n", "put d 1\n")

@@ -67,6 +67,11 @@ func (u until) excludes(e *deltaEvent) bool {
 	return u.revision > 0 && e.EtcdEvent.KV.ModRevision > u.revision || !u.time.IsZero() && e.Time.After(u.time)
 }
 
+// isBefore reports whether the end is before a full snapshot.
+func (u until) isBefore(full backup) bool {
+	return u.revision > 0 && full.last > u.revision || !u.time.IsZero() && u.time.Before(time.Unix(full.created, 0))
+}
+
 // deltaRecords reads the records of delta snapshots after a revision, in order.
 type deltaRecords struct {
 	ctx   context.Context

@@ -52,7 +52,7 @@ func findDataDir(path string) (d dataDir, is bool) {
 func IsFolder(path string) bool {
 	_, is := findDataDir(path)
 	if !is {
-		_, _, is, _ = findBackups(path)
+		_, _, is, _ = findBackups(path, until{})
 	}
 	return is
 }
@@ -127,7 +127,7 @@ func (in *input) loadMember(ctx context.Context, cfg Config, d dataDir) (size in
 	if err != nil {
 		return 0, err
 	}
-	t.most = cmp.Or(max(0, cfg.MaxExpand), DefaultMaxExpand)
+	t.most = cfg.limit()
 	in.directory = &DataDir{
 		Cluster: strconv.FormatUint(t.log.Cluster, 16), Member: strconv.FormatUint(t.log.Node, 16),
 		Database: t.begin, Entry: t.end, Uncommitted: t.log.Last - t.end,

@@ -58,7 +58,7 @@ func (in *input) expand(ctx context.Context, cfg Config) (size int64, err error)
 	in.file = scratch
 	p := &packed{
 		ctx: ctx, format: in.compression, file: in.given, size: in.info.Size(),
-		limit: cmp.Or(max(0, cfg.MaxExpand), DefaultMaxExpand),
+		limit: cfg.limit(),
 	}
 	if size, err = p.expand(scratch); err != nil {
 		return 0, err

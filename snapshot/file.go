@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -34,6 +35,9 @@ type Config struct {
 	File     *os.File
 	KeepFile bool
 }
+
+// limit returns the maximum size of an expanded file in bytes.
+func (c Config) limit() int64 { return cmp.Or(max(0, c.MaxExpand), DefaultMaxExpand) }
 
 // Snapshot is an open file. Methods never change the file and are safe for concurrent use.
 type Snapshot struct {
