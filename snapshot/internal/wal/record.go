@@ -85,7 +85,7 @@ func (d *decoder) next(rec *record) error {
 	}
 	d.buf = d.buf[:length+padding]
 	if _, err := io.ReadFull(d.in, d.buf); err != nil {
-		if err == io.EOF { // it is no end of the log
+		if err == io.EOF { // the record is cut off
 			err = io.ErrUnexpectedEOF
 		}
 		return err
