@@ -36,8 +36,9 @@ key is unsure if its records are at or below the compaction and only outside of 
 deleted before the compaction. Unsure keys are listed, and written only with --include-unsure.
 
 Revisions above the compaction without a record are lost, and are counted. OUT is compacted at the last lost revision,
-so that it shows no incomplete state. A value has no checksum: a value that is not an object of its key is listed, but
-other changed values are not found. Look at the objects in OUT before you restore it.
+so that it shows no incomplete state. A value has no checksum: a value that is not an object of its key, or that the
+encryption configuration does not decrypt, is listed, but other changed values are not found. Look at the objects in
+OUT before you restore it.
 
 Exit status: 0 nothing is lost, 1 failed, 2 usage, 4 written, but something is lost, unsure or damaged, 130
 interrupted.`,
@@ -56,10 +57,10 @@ type salvaged struct {
 	IncludeUnsure bool              `json:"includeUnsure"` // the unsure keys are in the output
 	snapshot.SalvageReport
 	Unreadable []unreadableValue `json:"unreadableValues"` // of live keys in the output, by revision
-	Unchecked  int               `json:"unchecked"`        // number of encrypted values that no key decrypts
+	Unchecked  int               `json:"unchecked"`        // number of encrypted values without an encryption configuration
 }
 
-// unreadableValue is a value that is not an object of its key.
+// unreadableValue is a value that is not an object of its key, or that cannot be decrypted.
 type unreadableValue struct {
 	Key    string `json:"key"`
 	Reason string `json:"reason"`
@@ -96,7 +97,7 @@ func runSalvage(c *cli.Context, args []string) error {
 	doc := salvaged{answerHead: answerTo("SalvagedSnapshot"), IncludeUnsure: c.Bool("include-unsure"),
 		SalvageReport: r.SalvageReport, Unreadable: []unreadableValue{}}
 	check := func(ctx context.Context, s *snapshot.Snapshot) error {
-		return doc.check(ctx, inspect.NewReader(s, o.decrypter()))
+		return doc.check(ctx, inspect.NewReader(s, o.decrypter()), o.transformers != nil)
 	}
 	res, err := r.Write(c.Context, out, target, doc.IncludeUnsure, check)
 	if err != nil {
@@ -117,10 +118,14 @@ func runSalvage(c *cli.Context, args []string) error {
 	return doc.verdict(out)
 }
 
-// check reads all live values of the output.
-func (d *salvaged) check(ctx context.Context, r *inspect.Reader) error {
+// check reads all live values of the output, encrypted ones if decrypts.
+func (d *salvaged) check(ctx context.Context, r *inspect.Reader, decrypts bool) error {
 	return stream.Each(r.Live(ctx, nil), func(e *inspect.Entry) error {
-		if e.Undecryptable != nil {
+		switch {
+		case e.Undecryptable != nil && decrypts: // only damage of an encrypted value is certain to be found
+			d.Unreadable = append(d.Unreadable, unreadableValue{string(e.Key), e.Undecryptable.Error()})
+			return nil
+		case e.Undecryptable != nil:
 			d.Unchecked++
 			return nil
 		}
@@ -170,7 +175,7 @@ func (d *salvaged) print(p *render.Page) error {
 			return fmt.Sprintf("%s (revision %d): %s", r.Key, r.Revision, r.Why)
 		})},
 		{"unreadable entries of other buckets, left out", d.Entries},
-		{"values that are not objects of their key", stream.Mapped(d.Unreadable, func(u unreadableValue) string {
+		{"values that are not objects of their key, or cannot be decrypted", stream.Mapped(d.Unreadable, func(u unreadableValue) string {
 			return u.Key + ": " + u.Reason
 		})},
 	} {

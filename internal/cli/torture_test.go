@@ -182,6 +182,14 @@ func (c *campaign) check(t testing.TB, w *torturer, b tortureBase, o tortured) (
 	return wrong
 }
 
+// names reports whether salvage named the value of a finding of verify, or did not show all.
+func (o *tortured) names(finding string) bool {
+	key, _, _ := strings.Cut(strings.Trim(finding, "\"\n"), ": ")
+	key, _, _ = strings.Cut(key, `\x`) // JSON has U+FFFD for it
+	return o.Status == exitAllowed && (strings.Contains(o.Stdout, key) ||
+		strings.Contains(o.Stdout, "more; -o json lists them all"))
+}
+
 // sound checks an output: its mode, the result of "verify", and for one of fifty a restore.
 func (c *campaign) sound(t testing.TB, w *torturer, b tortureBase, o tortured) (wrong []string) {
 	if info, err := os.Stat(filepath.Join(w.dir, "out")); err != nil || info.Mode() != 0o600 {
@@ -194,6 +202,9 @@ func (c *campaign) sound(t testing.TB, w *torturer, b tortureBase, o tortured) (
 	if verified.Status != 0 { // undecryptable values outside the named types stay unchanged
 		input := w.run(t, withFlags([]string{"verify", "in.db"}, strings.Fields(b.flags)))
 		for finding := range strings.Lines(verified.Stdout + verified.Died) {
+			if o.Args[0] == "salvage" && o.names(finding) {
+				continue
+			}
 			if !strings.Contains(strings.ReplaceAll(input.Stdout, "in.db", "out"), finding) {
 				wrong = append(wrong, "verify of the output: "+finding)
 			}
