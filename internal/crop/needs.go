@@ -9,9 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -23,8 +21,7 @@ type needs struct {
 	ctx      context.Context
 	view     *transform.View
 	types    *inspect.Types
-	kinds    map[schema.GroupKind]*inspect.Type
-	storages []keys.Storage
+	finder   *objects.Finder
 	selected *objects.Selected
 	takes    bool               // the needed objects are taken
 	inside   map[string]bool    // keys of needed objects that are selected, or that API servers make
@@ -36,14 +33,12 @@ type needs struct {
 // find finds the needs of the selected objects and the needs of these, and adds them to the
 // selection if they are taken.
 func (n *needs) find() error {
-	n.inside, n.outside, n.kinds = map[string]bool{}, map[string]*Needed{}, map[schema.GroupKind]*inspect.Type{}
-	for _, t := range n.types.All() {
-		n.kinds[schema.GroupKind{Group: t.Resource.Group, Kind: t.Kind}] = t
-	}
-	var err error
-	if n.storages, err = n.view.Storages(n.ctx); err != nil {
+	n.inside, n.outside = map[string]bool{}, map[string]*Needed{}
+	storages, err := n.view.Storages(n.ctx)
+	if err != nil {
 		return err
 	}
+	n.finder = objects.NewFinder(n.view, n.types, storages)
 	first, why := "", error(nil)
 	selected := func(e *transform.Entry) (*naming, bool) {
 		if !n.selected.Has(e.Key) {
@@ -99,12 +94,10 @@ func (n *needs) followQueue() error {
 
 // naming is an object with the objects that it names.
 type naming struct {
-	at     []byte
-	key    keys.Key
-	needs  []objects.Need
-	owners []encoding.OwnerReference
-	made   bool  // an API server creates it at its start
-	err    error // why the needs and owners are unknown
+	at  []byte
+	key keys.Key
+	objects.Named
+	err error // why some of them are unknown
 }
 
 // look reads the needs and owners of an object. Concurrent calls are allowed.
@@ -115,30 +108,7 @@ func (n *needs) look(e *transform.Entry) (*naming, bool) {
 		return nil, false
 	}
 	one := &naming{at: e.Key, key: key}
-	if key.Namespace != "" {
-		space := schema.GroupResource{Resource: "namespaces"}
-		one.needs = append(one.needs, objects.Need{Resource: space, Name: key.Namespace})
-	}
-	if !t.Builtin {
-		one.needs = append(one.needs, objects.Need{Resource: keys.DefinitionType(), Name: t.Name()})
-	}
-	meta, err := e.Meta()
-	if one.err = cmp.Or(e.Undecryptable, err); one.err != nil {
-		return one, true
-	}
-	one.owners = meta.OwnerReferences
-	if !t.Builtin {
-		return one, true
-	}
-	o := inspect.NewObject(t, e)
-	switch one.err = o.Err; {
-	case o.Err != nil:
-	case o.Partial:
-		one.err = native.ErrUnknownKind
-	default:
-		one.needs = append(one.needs, objects.Needs(o.Content)...)
-		one.made = objects.Bootstrapped(o.Content)
-	}
+	one.Named, one.err = objects.NamedBy(e, t)
 	return one, true
 }
 
@@ -147,14 +117,15 @@ func (n *needs) bindings() error {
 	t := n.types.Of(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"})
 	return stream.Each(n.view.Entries(n.ctx, t, inspect.Selection{}), func(e *transform.Entry) error {
 		one, is := n.look(e)
-		if !is || one.made || n.selected.Has(e.Key) {
+		if !is || one.Made || n.selected.Has(e.Key) {
 			return nil
 		}
-		for _, need := range one.needs {
+		for _, need := range one.Needs {
 			if need.Resource.Resource != "serviceaccounts" {
 				continue
 			}
-			account, found, err := n.get(one.key.Prefix, n.types.Of(need.Resource), need.Namespace, need.Name)
+			account, found, err := n.finder.Get(n.ctx, one.key.Prefix, n.types.Of(need.Resource), need.Namespace,
+				need.Name)
 			if err != nil {
 				return err
 			}
@@ -168,12 +139,12 @@ func (n *needs) bindings() error {
 
 // follow adds the needs of an object.
 func (n *needs) follow(one *naming) error {
-	for _, need := range one.needs {
+	for _, need := range one.Needs {
 		t := n.types.Of(need.Resource)
 		if t == nil || t.Namespaced && need.Namespace == "" {
 			continue // no server can find it
 		}
-		key, e, err := n.get(one.key.Prefix, t, need.Namespace, need.Name)
+		key, e, err := n.finder.Get(n.ctx, one.key.Prefix, t, need.Namespace, need.Name)
 		switch {
 		case err != nil:
 			return err
@@ -196,28 +167,18 @@ func (n *needs) follow(one *naming) error {
 // isMade reports whether an API server creates the object at its start.
 func (n *needs) isMade(e *transform.Entry) bool {
 	one, is := n.look(e)
-	return is && one.made
+	return is && one.Made
 }
 
-// followOwners adds the owners of an object, as the garbage collector finds them: by kind and name
-// in the namespace of the object, and by UID. With raise, an owner outside is a finding. The
-// garbage collector keeps an object with an owner of an unknown kind.
+// followOwners adds the owners of an object. With raise, an owner outside is a finding.
 func (n *needs) followOwners(one *naming, raise bool) error {
-	for _, ref := range one.owners {
-		t := n.kinds[schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()]
-		if t == nil || t.Namespaced && one.key.Namespace == "" {
-			continue
-		}
-		key, e, err := n.get(one.key.Prefix, t, one.key.Namespace, ref.Name)
-		if err != nil {
-			return err
-		}
-		if e != nil {
-			if meta, err := e.Meta(); err == nil && e.Undecryptable == nil && meta.UID != ref.UID {
-				e = nil
-			}
-		}
+	for _, ref := range one.Owners {
+		key, e, err := n.finder.Owner(n.ctx, one.key, ref)
 		switch {
+		case err != nil:
+			return err
+		case key == "":
+			continue
 		case e == nil: // the garbage collector of IN deletes the object too
 			n.add(key+" "+ref.UID, string(one.at), true, Missing)
 			n.outside[key+" "+ref.UID].Key = key
@@ -232,32 +193,6 @@ func (n *needs) followOwners(one *naming, raise bool) error {
 		}
 	}
 	return nil
-}
-
-// get returns the key of an object below a storage prefix, and its entry; nil for none. Below the
-// prefix of an API server of OpenShift, the other objects are below other prefixes.
-func (n *needs) get(
-	prefix string, t *inspect.Type, namespace, name string,
-) (key string, e *transform.Entry, err error) {
-	parsed := keys.Key{Resource: t.Resource, Name: name}
-	if t.Namespaced {
-		parsed.Namespace = namespace
-	}
-	openShift := slices.ContainsFunc(n.storages,
-		func(s keys.Storage) bool { return s.Flavour == keys.FlavourOpenShift })
-	for _, s := range n.storages {
-		if s.Flavour.KCP() || s.Prefix != prefix && !openShift {
-			continue
-		}
-		at := s.Layout.Format(parsed)
-		if s.Prefix == prefix || key == "" {
-			key = string(at)
-		}
-		if e, err = n.view.Get(n.ctx, at); e != nil || err != nil {
-			return string(at), e, err
-		}
-	}
-	return key, nil, nil
 }
 
 // add adds a needed object, or one more object that needs it.
