@@ -344,6 +344,7 @@ func TestBadDirectories(t *testing.T) {
 			require.ErrorIs(t, err, c.is)
 			require.ErrorContains(t, err, c.text)
 			require.ErrorContains(t, err, dir)
+			require.Equal(t, c.is == ErrLog, IsDamage(err))
 		})
 	}
 }

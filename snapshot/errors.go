@@ -8,7 +8,6 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
-	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 
 // Errors of files that cannot be used, or only in part.
@@ -37,7 +36,7 @@ var (
 func IsDamage(err error) bool {
 	return !errors.Is(err, context.Canceled) &&
 		(errors.Is(err, ErrDamaged) || errors.Is(err, ErrDigest) || errors.Is(err, ErrTruncated) ||
-			errors.Is(err, wal.ErrDamaged))
+			errors.Is(err, ErrLog) && !errors.As(err, new(*fs.PathError)))
 }
 
 // Errors of requests.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +22,9 @@ var errNotReplayed = finding.WithLasting(fmt.Errorf("the log cannot be replayed"
 	"start etcd on a copy of the data directory, and save a snapshot of it; or give the file member/snap/db, which "+
 		"is the database without the latest writes")
 
+// errRequest is returned for a request that no server accepts.
+var errRequest = errors.New("not a request of etcd")
+
 // replay applies the entries of a log to a store, like a server (etcd server/etcdserver/apply and
 // server/storage/mvcc). Memory grows with the keys that the entries change.
 type replay struct {
@@ -32,13 +36,14 @@ type replay struct {
 	compacted int64                     // the compact revision
 	keys      *btree.BTreeG[*replayKey] // changed keys
 	leases    map[int64]*replayLease
-	alarms    map[alarm]bool
-	version   string // of the cluster
-	members   int    // applied entries that change members
+	alarms    map[int64]map[uint64]bool // by kind and member
+	version   string                    // of the cluster
+	members   int                       // applied entries that change members
 
 	recordsOnly bool // the changes of other buckets are not needed
 
 	bytes, most int64 // of keys and values: those of all records so far, and the limit
+	reads       int64 // bytes read so far for the conditions and ranges of requests, see read
 
 	edits map[string]map[string][]byte // by bucket and key: new entries of other buckets, nil for removed ones
 
@@ -71,12 +76,6 @@ type replayLease struct {
 	keys           map[string]struct{} // attached by an entry of the log
 }
 
-// alarm is an etcdserverpb.AlarmMember.
-type alarm struct {
-	member uint64
-	kind   int64
-}
-
 const (
 	alarmNoSpace = 1
 	alarmCorrupt = 2
@@ -88,8 +87,8 @@ const (
 // newReplay returns a replay on base, which may be nil.
 func newReplay(ctx context.Context, log *wal.Log, base *Snapshot, emit func(*Record) error) (r *replay, err error) {
 	r = &replay{
-		log: log, base: base, revision: 1, leases: map[int64]*replayLease{}, alarms: map[alarm]bool{}, emit: emit,
-		edits: map[string]map[string][]byte{}, most: DefaultMaxExpand,
+		log: log, base: base, revision: 1, leases: map[int64]*replayLease{}, emit: emit,
+		alarms: map[int64]map[uint64]bool{}, edits: map[string]map[string][]byte{}, most: DefaultMaxExpand,
 		keys: btree.NewG(32, func(a, b *replayKey) bool { return a.key < b.key }),
 	}
 	if base == nil {
@@ -121,7 +120,7 @@ func newReplay(ctx context.Context, log *wal.Log, base *Snapshot, emit func(*Rec
 	return r, base.entries(ctx, "alarm", func(k, _ []byte) error {
 		member, err := varintField(k, fieldAlarmMember)
 		kind, bad := varintField(k, fieldAlarm)
-		r.alarms[alarm{member, int64(kind)}] = true
+		r.raise(member, int64(kind))
 		return cmp.Or(err, bad)
 	})
 }
@@ -134,14 +133,18 @@ func (r *replay) apply(ctx context.Context, e wal.Entry) error {
 		return nil
 	}
 	kind, request, err := e.Request()
-	if err == nil {
-		err = r.request(ctx, kind, request)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotReplayed, err)
 	}
+	err = r.request(ctx, kind, request)
 	if r.subs > 0 {
 		r.revision++
 	}
 	if err == nil && r.revision > maxRevision {
-		err = fmt.Errorf("%w: entry %d: no revision is left", ErrDamaged, e.Index)
+		err = fmt.Errorf("%w: no revision is left", errRequest)
+	}
+	if errors.Is(err, errRequest) || errors.Is(err, wal.ErrNotProtobuf) {
+		err = fmt.Errorf("%w: entry %d: %w", ErrLog, e.Index, err)
 	}
 	return err
 }
@@ -173,7 +176,7 @@ func (r *replay) request(ctx context.Context, kind wal.Kind, request wal.Message
 	}
 	f, err := request.Fields()
 	if err != nil {
-		return fmt.Errorf("entry %d: %w", r.entry.Index, err)
+		return err
 	}
 	switch kind {
 	case wal.Compaction:
@@ -182,14 +185,14 @@ func (r *replay) request(ctx context.Context, kind wal.Kind, request wal.Message
 			r.set(metaBucket, []byte(scheduledCompact), appendRevisionKey(nil, Revision{Main: rev}, false))
 		}
 	case wal.Alarm:
-		a := alarm{uint64(f.Number(wal.AlarmMember)), f.Number(wal.AlarmKind)}
-		key := appendIntField(appendIntField(nil, fieldAlarmMember, int64(a.member)), fieldAlarm, a.kind)
+		member, alarm := f.Number(wal.AlarmMember), f.Number(wal.AlarmKind)
+		key := appendIntField(appendIntField(nil, fieldAlarmMember, member), fieldAlarm, alarm)
 		switch action := f.Number(wal.AlarmAction); {
-		case action == alarmActivate && a.kind != 0:
-			r.alarms[a] = true
+		case action == alarmActivate && alarm != 0:
+			r.raise(uint64(member), alarm)
 			r.set("alarm", key, []byte{})
 		case action == alarmDeactivate:
-			delete(r.alarms, a)
+			delete(r.alarms[alarm], uint64(member))
 			r.set("alarm", key, nil)
 		}
 	case wal.ClusterVersion:
@@ -203,15 +206,16 @@ func (r *replay) request(ctx context.Context, kind wal.Kind, request wal.Message
 	return nil
 }
 
-// raised reports whether a member has the alarm.
-func (r *replay) raised(kind int64) bool {
-	for a := range r.alarms {
-		if a.kind == kind {
-			return true
-		}
+// raise raises an alarm of a member.
+func (r *replay) raise(member uint64, kind int64) {
+	if r.alarms[kind] == nil {
+		r.alarms[kind] = map[uint64]bool{}
 	}
-	return false
+	r.alarms[kind][member] = true
 }
+
+// raised reports whether a member has the alarm.
+func (r *replay) raised(kind int64) bool { return len(r.alarms[kind]) > 0 }
 
 // lease applies a request about leases (etcd server/lease/lessor.go).
 func (r *replay) lease(ctx context.Context, kind wal.Kind, request wal.Message) error {
@@ -241,6 +245,7 @@ func (r *replay) lease(ctx context.Context, kind wal.Kind, request wal.Message) 
 			}
 		}
 		delete(r.leases, id)
+		delete(r.leased, id) // the log knows all of these keys now
 		r.setLease(id)
 		return err
 	}
@@ -248,6 +253,23 @@ func (r *replay) lease(ctx context.Context, kind wal.Kind, request wal.Message) 
 	if id != 0 && ttl <= maxLeaseTTL && r.leases[id] == nil && !r.raised(alarmNoSpace) {
 		r.leases[id] = &replayLease{ttl: ttl}
 		r.setLease(id)
+	}
+	return nil
+}
+
+const (
+	// maxReads limits the bytes read for conditions and ranges: a short transaction may compare the
+	// values of all keys thousands of times.
+	maxReads = 64 << 30
+	// readOfKey and readOfEntry are the least bytes counted for a key, and for an entry of the log:
+	// their time is that of about as many bytes.
+	readOfKey, readOfEntry = 256, 16 << 10
+)
+
+// read counts bytes read for the current entry.
+func (r *replay) read(n int) error {
+	if r.reads += int64(n); r.reads > maxReads {
+		return r.refuse("the conditions and ranges of its requests read too many keys and values")
 	}
 	return nil
 }

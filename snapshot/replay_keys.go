@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"iter"
 
@@ -55,6 +56,9 @@ func (r *replay) each(ctx context.Context, key, end []byte) iter.Seq2[*replayKey
 		if n := len(changed) - 1; n >= 0 && !below(changed[n].key) {
 			changed = changed[:n]
 		}
+		if err := r.read(len(changed) * readOfKey); err != nil {
+			return err
+		}
 		next := func() (err error) {
 			if k := changed[0]; k.version > 0 {
 				err = yield(k)
@@ -97,6 +101,7 @@ func (r *replay) eachBased(ctx context.Context, key []byte, fn func(*replayKey) 
 		if rec, err = r.sorted.At(at); err == nil {
 			more, err = fn(basedKey(rec, r.sorted.ordinals[at]))
 		}
+		err = cmp.Or(err, r.read(readOfKey))
 	}
 	return err
 }
@@ -106,7 +111,7 @@ func (r *replay) value(v replayValue) ([]byte, error) {
 	if v.based {
 		var rec Record
 		err := r.x.read(func() error { return r.x.at(v.ordinal, &rec) })
-		return rec.Value, err
+		return rec.Value, cmp.Or(err, r.read(len(rec.Value)))
 	}
 	if v.len == 0 {
 		return nil, nil
@@ -118,6 +123,9 @@ func (r *replay) value(v replayValue) ([]byte, error) {
 			return nil, err
 		}
 		data = e.Data
+		if err := r.read(max(len(data), readOfEntry)); err != nil {
+			return nil, err
+		}
 	}
 	if v.offset+v.len > len(data) {
 		return nil, ErrChanged

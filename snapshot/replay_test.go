@@ -41,6 +41,70 @@ func TestReplayBounded(t *testing.T) {
 	require.Equal(t, 10, n)
 }
 
+// TestReplayReads ends a replay whose requests read far more than the log has: short transactions
+// that compare the values of all keys, and deletions of ranges without a key.
+func TestReplayReads(t *testing.T) {
+	base := open(t, copyOf(t, fixture(t)))
+	compare := func(target pb.Compare_CompareTarget) *pb.InternalRaftRequest {
+		return &pb.InternalRaftRequest{Txn: &pb.TxnRequest{Compare: []*pb.Compare{{Key: []byte{0}, RangeEnd: []byte{0},
+			Target: target, Result: 9}}}} // etcd takes an unknown result for true
+	}
+	for name, request := range map[string]*pb.InternalRaftRequest{
+		"compare versions": compare(pb.Compare_VERSION),
+		"compare values":   compare(pb.Compare_VALUE),
+		"delete all":       {DeleteRange: &pb.DeleteRangeRequest{Key: []byte{0}, RangeEnd: []byte{0}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := must(newReplay(t.Context(), nil, base, func(*Record) error { return nil }))(t)
+			r.reads = maxReads - 10*int64(r.x.alive)*readOfKey
+			data, n := must(proto.Marshal(request))(t), 0
+			var err error
+			for ; err == nil && n < 12; n++ {
+				err = r.apply(t.Context(), raftlog.Entry{Index: 7, Term: 1, Data: data})
+			}
+			require.ErrorIs(t, err, errNotReplayed)
+			require.ErrorContains(t, err, "entry 7: the conditions and ranges of its requests read too many keys")
+			require.Less(t, n, 12)
+		})
+	}
+}
+
+// TestReplaySwift checks that the time of a request does not grow with the alarms of a hostile log.
+func TestReplaySwift(t *testing.T) {
+	r := must(newReplay(t.Context(), nil, nil, func(*Record) error { return nil }))(t)
+	apply := func(request *pb.InternalRaftRequest) {
+		data := must(proto.Marshal(request))(t)
+		require.NoError(t, r.apply(t.Context(), raftlog.Entry{Index: 1, Term: 1, Data: data}))
+	}
+	swift(t, func() {
+		for i := range 100_000 {
+			apply(&pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: 1, Alarm: 7, MemberID: uint64(i)}})
+			apply(&pb.InternalRaftRequest{Put: &pb.PutRequest{Key: []byte("k")}})
+		}
+	})
+	require.EqualValues(t, 100_001, r.revision)
+}
+
+// TestRequestsOfNoServer checks the errors of entries with right checksums that no etcd writes.
+func TestRequestsOfNoServer(t *testing.T) {
+	nested := &pb.TxnRequest{}
+	for range maxNested + 2 {
+		nested = &pb.TxnRequest{Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestTxn{RequestTxn: nested}}}}
+	}
+	for text, data := range map[string][]byte{
+		"a put without a key":           must(proto.Marshal(&pb.InternalRaftRequest{Put: &pb.PutRequest{}}))(t),
+		"transactions nested deeper":    must(proto.Marshal(&pb.InternalRaftRequest{Txn: nested}))(t),
+		"not a protobuf message":        {0x22, 2, 0xff, 0xff}, // a put
+		"a request unknown to etcd 3.7": {0xf2, 7, 1, 0},
+	} {
+		r := must(newReplay(t.Context(), nil, nil, func(*Record) error { return nil }))(t)
+		err := r.apply(t.Context(), raftlog.Entry{Index: 7, Term: 1, Data: data})
+		require.ErrorContains(t, err, "entry 7: ")
+		require.ErrorContains(t, err, text)
+		require.Equal(t, text != "a request unknown to etcd 3.7", IsDamage(err), "%v", err)
+	}
+}
+
 // FuzzEntry applies an entry of arbitrary bytes to a store: an error, or records that follow each
 // other, and no panic.
 func FuzzEntry(f *testing.F) {

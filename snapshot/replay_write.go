@@ -53,7 +53,7 @@ func parsePut(m wal.Message) (p putRequest, err error) {
 	p = putRequest{f.Bytes(wal.PutKey), f.Bytes(wal.PutValue), f.Number(wal.PutLease),
 		f.Number(wal.PutIgnoreValue) != 0, f.Number(wal.PutIgnoreLease) != 0}
 	if err == nil && len(p.key) == 0 {
-		err = fmt.Errorf("%w: a put without a key", ErrDamaged)
+		err = fmt.Errorf("%w: a put without a key", errRequest)
 	}
 	return p, err
 }
@@ -163,7 +163,7 @@ const maxNested = 32
 // costTxn).
 func hasPut(txn wal.Message, depth int) (puts bool, err error) {
 	if depth > maxNested {
-		return false, fmt.Errorf("%w: transactions nested deeper than %d", ErrDamaged, maxNested)
+		return false, fmt.Errorf("%w: transactions nested deeper than %d", errRequest, maxNested)
 	}
 	for _, branch := range []int{wal.TxnSuccess, wal.TxnFailure} {
 		more := txn.Each(branch, func(op wal.Message) error {

@@ -172,7 +172,7 @@ func eachField(msg []byte, fn func(num protowire.Number, n uint64, b []byte) err
 	for len(msg) > 0 {
 		num, typ, size := protowire.ConsumeTag(msg)
 		if size < 0 || num > protowire.MaxValidNumber {
-			return errNotProtobuf
+			return ErrNotProtobuf
 		}
 		msg = msg[size:]
 		var n uint64
@@ -186,7 +186,7 @@ func eachField(msg []byte, fn func(num protowire.Number, n uint64, b []byte) err
 			size = protowire.ConsumeFieldValue(num, typ, msg)
 		}
 		if size < 0 {
-			return errNotProtobuf
+			return ErrNotProtobuf
 		}
 		msg = msg[size:]
 		if typ != protowire.VarintType && typ != protowire.BytesType {
@@ -199,7 +199,8 @@ func eachField(msg []byte, fn func(num protowire.Number, n uint64, b []byte) err
 	return nil
 }
 
-var errNotProtobuf = errors.New("not a protobuf message")
+// ErrNotProtobuf is the error for bytes that are not a protobuf message.
+var ErrNotProtobuf = errors.New("not a protobuf message")
 
 // Entry is an entry of the raft log.
 type Entry struct {
