@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/sha256"
 	"maps"
 	"os"
 	"path/filepath"
@@ -9,15 +10,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 // A tortureBase is a recorded snapshot, with names of its objects for command lines.
 type tortureBase struct {
 	name                    string // in the folder of fixtures
-	weight                  int    // of 32
+	weight                  int    // of 40
 	kind, object, namespace string // TYPE, TYPE/NAME and their namespace
 	key, cluster            string
 	flags                   string
+	folder                  bool // a data directory
 }
 
 func tortureBases() []tortureBase {
@@ -29,11 +33,12 @@ func tortureBases() []tortureBase {
 	plain.name, plain.weight, plain.object, plain.key = "etcd", 8, "cm/updated", "/registry/configmaps/default/updated"
 	return []tortureBase{
 		widgets, encrypted, plain,
-		{"all", 4, "pods", "pod/gated", "a", "/registry/pods/a/gated", "c1", ""},
+		{"all", 4, "pods", "pod/gated", "a", "/registry/pods/a/gated", "c1", "", false},
 		{"kcp", 1, "configmaps", "cm/kube-root-ca.crt", "default",
-			"/registry/core/configmaps/1s485cpq7w4liuqc/default/kube-root-ca.crt", "1s485cpq7w4liuqc", ""},
+			"/registry/core/configmaps/1s485cpq7w4liuqc/default/kube-root-ca.crt", "1s485cpq7w4liuqc", "", false},
 		{"calico", 1, "ippools.crd.projectcalico.org", "ippools.crd.projectcalico.org/default-ipv4-ippool", "default",
-			"/registry/crd.projectcalico.org/ippools/default-ipv4-ippool", "c1", ""},
+			"/registry/crd.projectcalico.org/ippools/default-ipv4-ippool", "c1", "", false},
+		{"member", 8, "configmaps", "cm/cm1", "shop-10", "/registry/configmaps/shop-10/cm1", "c1", "", true},
 	}
 }
 
@@ -49,6 +54,7 @@ func tortureFixtures(t testing.TB, dir string) {
 		"kcp": "kcp-claims/shard-1.db", "kcp-root": "kcp-claims/root.db"} {
 		recordedFile(t, dir, src, name+".db")
 	}
+	tortureMember(t).Write(t, filepath.Join(dir, "member.db"))
 	for _, name := range []string{"mutating.yaml", "validating.yaml"} {
 		text, err := os.ReadFile(testdata("policies", name))
 		require.NoError(t, err)
@@ -75,11 +81,24 @@ resources:
 	signFixtures(t, dir)
 }
 
-// signFixtures signs each base.
+// tortureMember returns a member whose database is some entries behind its log.
+func tortureMember(t testing.TB) *etcdtest.Member {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, etcdtest.UnpackMember(testdata("wal", "kube37.tar.zst"), dir))
+	db, err := readFixture(testdata("wal", "kube37.snapshot.db"))
+	require.NoError(t, err)
+	return etcdtest.ReadMember(t, filepath.Join(dir, "data"), db[:len(db)-sha256.Size])
+}
+
+// signFixtures signs each file.
 func signFixtures(t testing.TB, dir string) {
 	testKeys(t, dir)
 	var lines []string
 	for _, b := range tortureBases() {
+		if b.folder {
+			continue
+		}
 		lines = append(lines, "sign "+dir+"/"+b.name+".db --key "+dir+"/backup.key --signature "+dir+"/"+b.name+
 			".minisig")
 	}
@@ -116,6 +135,7 @@ func tortureLaws() map[string]tortureLaw {
 		"rename-node": change, "prepare-restore": change, "sanitize": change, "crop": chosen,
 		"kcp extract": change, "kcp purge": change, "kcp import": change, "sign": {[]int{0}, []int{0}},
 		"status": show, "restore": {[]int{0, 1, 3}, []int{0}}, "salvage": {[]int{0, 1, 4}, []int{0, 4}},
+		"save": {[]int{0, 1, 3}, []int{0}},
 	}
 }
 
@@ -181,11 +201,17 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"run ../fix/plan.yaml IN OUT" + turn("", " --dry-run --diff"),
 		"__complete get IN KIND",
 	}, plainLines("SNAPSHOT", slices.Collect(maps.Keys(tortureLaws())), turn("IN", "IN -o json"))), "\n"))
+	if b.folder {
+		text = strings.ReplaceAll(text, "salvage in.db", "salvage in.db/member/snap/db") + "\nsave --data-dir in.db out" + turn("", " --wal-history", " -o json")
+	}
 	if number%100 == 7 { // with a real etcd
 		text += "\nrehearse in.db"
 	}
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
+		if b.folder && (words[0] == "sign" || slices.Contains(words, "--signature")) {
+			continue // of files
+		}
 		if b.flags != "" && !slices.Contains([]string{"__complete", "sign", "restore"}, words[0]) {
 			words = withFlags(words, strings.Fields(b.flags))
 		}
@@ -209,8 +235,10 @@ func withFlags(words, flags []string) []string {
 func TestLinesTorture(t *testing.T) {
 	var lines []string
 	for number := range 100 {
-		for _, words := range tortureLines(tortureBases()[0], number) {
-			lines = append(lines, strings.Join(words, " "))
+		for _, b := range []tortureBase{tortureBases()[0], {name: "member", folder: true}} {
+			for _, words := range tortureLines(b, number) {
+				lines = append(lines, strings.Join(words, " "))
+			}
 		}
 	}
 	lacking(t, "torture_lines_test.go: add a line of %s to tortureLines, and its statuses to tortureLaws", lines, nil,

@@ -3,6 +3,7 @@ package cli
 import (
 	"crypto/sha256"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -81,9 +83,10 @@ func tortureCopies(t testing.TB) (n, from int) {
 
 // campaign counts the outcomes of command lines.
 type campaign struct {
-	dir   string
-	bases []tortureBase // repeated by weight
-	files map[string][]byte
+	dir    string
+	bases  []tortureBase // repeated by weight
+	files  map[string][]byte
+	member *etcdtest.Member
 
 	broken atomic.Int64 // promises
 
@@ -102,8 +105,12 @@ func newCampaign(t testing.TB) *campaign {
 		messages: map[string]int{}}
 	fix := filepath.Join(c.dir, "fix")
 	tortureFixtures(t, fix)
+	c.member = tortureMember(t)
 	for _, b := range tortureBases() {
 		c.bases = append(c.bases, slices.Repeat([]tortureBase{b}, b.weight)...)
+		if b.folder {
+			continue
+		}
 		var err error
 		c.files[b.name], err = os.ReadFile(filepath.Join(fix, b.name+".db"))
 		require.NoError(t, err)
@@ -114,29 +121,55 @@ func newCampaign(t testing.TB) *campaign {
 // copy makes a damaged copy and runs all command lines on it.
 func (c *campaign) copy(t *testing.T, w *torturer, number int) {
 	base := c.bases[number*11%len(c.bases)]
-	what, file := etcdtest.Damage(number, c.files[base.name])
 	in := filepath.Join(w.dir, "in.db")
-	require.NoError(t, os.WriteFile(in, file, 0o400))
-	info, err := os.Stat(in)
-	require.NoError(t, err)
+	what := ""
+	if base.folder {
+		what = c.member.WriteDamaged(t, in, number)
+	} else {
+		var file []byte
+		what, file = etcdtest.Damage(number, c.files[base.name])
+		require.NoError(t, os.WriteFile(in, file, 0o400))
+	}
+	before, content := tortureState(t, in)
 	for _, line := range tortureLines(base, number) {
 		if !strings.HasPrefix(strings.Join(line, " "), os.Getenv(tortureOnly)) {
 			continue
 		}
 		o := w.run(t, line)
 		wrong := c.check(t, w, base, o)
-		if now, err := os.Stat(in); err != nil || !now.ModTime().Equal(info.ModTime()) || now.Size() != info.Size() ||
-			!os.SameFile(now, info) {
+		if now, _ := tortureState(t, in); now != before {
 			wrong = append(wrong, "the input is another file")
 		}
 		c.count(t, fmt.Sprintf("copy %d of %s, %s", number, base.name, what), o, wrong)
 	}
-	now, err := os.ReadFile(in)
-	require.NoError(t, err)
-	if sha256.Sum256(now) != sha256.Sum256(file) {
+	if _, now := tortureState(t, in); now != content {
 		t.Errorf("copy %d: its bytes changed", number)
 	}
-	require.NoError(t, os.Remove(in))
+	require.NoError(t, os.RemoveAll(in))
+}
+
+// tortureState returns the names, modes, sizes and times of a file, or of all files in a folder,
+// and the digest of their content.
+func tortureState(t testing.TB, path string) (files, content string) {
+	t.Helper()
+	digest := sha256.New()
+	require.NoError(t, filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		files += fmt.Sprintln(path, info.Mode(), info.Size(), info.ModTime(), info.Sys().(*syscall.Stat_t).Ino)
+		if !info.Mode().IsRegular() {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		_, _ = digest.Write(data)
+		return err
+	}))
+	return files, string(digest.Sum(nil))
 }
 
 var (
