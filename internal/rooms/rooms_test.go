@@ -95,10 +95,10 @@ func importCases() []checkCase {
 		{"keys/a_test.go", ours("encoding", "internal/test/etcdtest"), ""},
 
 		// the kcp model, its archives, and the commands on both
-		{"internal/kcp/move/a.go", ours("internal/kcp", "internal/kcp/archive", "transform", "inspect"), ""},
-		{"internal/kcp/archive/a.go", ours("internal/kcp/move"),
-			":3: internal/kcp/archive must not import internal/kcp/move"},
-		{"internal/kcp/a.go", ours("internal/kcp/archive"), ":3: internal/kcp must not import internal/kcp/archive"},
+		{"internal/kcp/move/a.go", ours("internal/kcp", "internal/archive", "transform", "inspect"), ""},
+		{"internal/archive/a.go", ours("internal/kcp/move"),
+			":3: internal/archive must not import internal/kcp/move"},
+		{"internal/kcp/a.go", ours("internal/archive"), ":3: internal/kcp must not import internal/archive"},
 		{"internal/kcp/a.go", ours("transform"), ":3: internal/kcp must not import transform"},
 		{"internal/kcp/a_test.go", ours("internal/kcp/move"), ""},
 		{"internal/calico/a.go", ours("internal/kcp/move"), ":3: internal/calico must not import internal/kcp/move"},

@@ -5,13 +5,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"reflect"
-	"strconv"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/archive"
 	"github.com/etcdshift/etcdshift/internal/kcp"
-	"github.com/etcdshift/etcdshift/internal/kcp/archive"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -150,18 +148,8 @@ func (e *extraction) find(ctx context.Context) (err error) {
 	if err := e.choose(root); err != nil {
 		return err
 	}
-	return e.findLeases(ctx)
-}
-
-// maxTTL is the longest TTL that a server grants, in seconds (etcd server/lease/lessor.go,
-// MaxLeaseTTL).
-const maxTTL = 9_000_000_000
-
-// findLeases omits leases with a TTL that no server grants.
-func (e *extraction) findLeases(ctx context.Context) error {
 	all, err := e.src.Leases(ctx)
-	e.leases = maps.Clone(all)
-	maps.DeleteFunc(e.leases, func(_, ttl int64) bool { return ttl <= 0 || ttl > maxTTL })
+	e.leases = archive.Leases(all)
 	return err
 }
 
@@ -191,14 +179,8 @@ func (e *extraction) build(ctx context.Context, m *archive.Manifest) error {
 		return err
 	}
 	content := snapshot.Content{Records: e.records(ctx), Revision: m.Origin.Revision, Notes: notes}
-	for _, l := range m.Leases {
-		id, err := strconv.ParseInt(l.ID, 16, 64)
-		if err != nil {
-			return err
-		}
-		if l.TTL > 0 {
-			content.Leases = append(content.Leases, snapshot.Lease{ID: id, TTL: l.TTL})
-		}
+	if content.Leases, err = m.Held(); err != nil {
+		return err
 	}
 	e.view.Make(transform.Output{Build: &content})
 	return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/archive"
 	"github.com/etcdshift/etcdshift/internal/kcp"
-	"github.com/etcdshift/etcdshift/internal/kcp/archive"
 	"github.com/etcdshift/etcdshift/internal/kcp/move"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 	"github.com/etcdshift/etcdshift/keys"
@@ -70,7 +70,7 @@ func reforged(t testing.TB, path string, change func(rec *snapshot.Record)) stri
 	t.Helper()
 	m := manifestOf(t, path)
 	return rebuilt(t, path, change, nil, func(records []*snapshot.Record, leases map[int64]int64) map[string][]byte {
-		tally := archive.NewTally(m.Origin.Prefix, leases)
+		tally := archive.NewClusterTally(m.Origin.Prefix, leases)
 		for _, rec := range records {
 			k, err := keys.KCPShard{Prefix: m.Origin.Prefix}.Parse(rec.Key)
 			require.NoError(t, err)
@@ -124,13 +124,13 @@ func forged(
 	}
 	nothing := archive.NewDigest().Sum()
 	m := &archive.Manifest{
-		APIVersion: archive.APIVersion, Kind: archive.Kind, Format: archive.Format, Name: cluster,
+		APIVersion: archive.APIVersion, Kind: archive.KindClusters, Format: archive.Format, Name: cluster,
 		Origin:   archive.Origin{Prefix: "/registry", SHA256: nothing.SHA256, Revision: 9, Rest: nothing},
 		Clusters: []archive.Cluster{{Name: cluster}}, Definitions: []archive.Definition{},
 		Missing:    []archive.Definition{},
 		Identities: []archive.Identity{},
 	}
-	tally := archive.NewTally("/registry", nil)
+	tally := archive.NewClusterTally("/registry", nil)
 	if definition != nil {
 		definition.StoredVersions = []string{}
 		m.Definitions = []archive.Definition{*definition}

@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/internal/archive"
 	"github.com/etcdshift/etcdshift/internal/kcp"
-	"github.com/etcdshift/etcdshift/internal/kcp/archive"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -28,7 +28,7 @@ type need struct {
 // count makes the manifest, with all sums from one pass over the records.
 func (e *extraction) count(ctx context.Context, origin snapshot.FileInfo) (*archive.Manifest, error) {
 	m := &archive.Manifest{
-		APIVersion: archive.APIVersion, Kind: archive.Kind, Format: archive.Format, Name: e.Name,
+		APIVersion: archive.APIVersion, Kind: archive.KindClusters, Format: archive.Format, Name: e.Name,
 		Origin: archive.Origin{
 			Shard:  e.text(e.keyOf(kcp.SystemShard), "the name of the shard", e.shardName),
 			Prefix: e.shard.Prefix, SHA256: origin.SHA256, Revision: origin.Revision,
@@ -39,7 +39,7 @@ func (e *extraction) count(ctx context.Context, origin snapshot.FileInfo) (*arch
 	for _, name := range slices.Sorted(maps.Keys(e.chosen)) {
 		m.Clusters = append(m.Clusters, e.describe(e.chosen[name]))
 	}
-	tally, rest := archive.NewTally(e.shard.Prefix, e.leases), archive.NewRest()
+	tally, rest := archive.NewClusterTally(e.shard.Prefix, e.leases), archive.NewRest()
 	for rec, err := range e.src.Live(ctx, nil) {
 		if err != nil {
 			return nil, err
@@ -53,7 +53,7 @@ func (e *extraction) count(ctx context.Context, origin snapshot.FileInfo) (*arch
 }
 
 // countRecord counts a record for the archive, the rest, or both: needed definitions are in both.
-func (e *extraction) countRecord(rec *snapshot.Record, tally *archive.Tally, rest *archive.Rest) {
+func (e *extraction) countRecord(rec *snapshot.Record, tally *archive.ClusterTally, rest *archive.Rest) {
 	switch n, needed := e.needs[string(rec.Key)]; {
 	case e.mayTake(rec.Key) && e.taken.Has(rec.Key):
 		k, _, _ := e.taken.Layouts.Parse(rec.Key)

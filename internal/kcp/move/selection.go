@@ -12,8 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/archive"
 	"github.com/etcdshift/etcdshift/internal/kcp"
-	"github.com/etcdshift/etcdshift/internal/kcp/archive"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )

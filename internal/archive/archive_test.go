@@ -234,10 +234,13 @@ func TestManifestChanged(t *testing.T) {
 
 // TestCheckHistory checks that a file with later writes is not an archive.
 func TestCheckHistory(t *testing.T) {
-	c := newChecker(&sample().manifest, nil)
-	err := c.add(snapshot.Scanned{Record: &snapshot.Record{Revision: snapshot.Revision{Main: 3},
-		Key: []byte("/registry/x"), Tombstone: true}}, false)
+	ctx := context.Background()
+	s, err := snapshot.Open(ctx, filepath.Join("..", "..", "testdata", "kubectl", "all.db.gz"), snapshot.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	err = scan(ctx, s, func(*snapshot.Record) error { return nil })
 	require.ErrorIs(t, err, ErrDamaged)
+	require.ErrorContains(t, err, "is no live record")
 }
 
 // TestReadsWithoutKeys checks that folders of an unknown layout are counted too; a key belongs to
@@ -247,7 +250,7 @@ func TestReadsWithoutKeys(t *testing.T) {
 	c := sample()
 	c.records = map[string]*snapshot.Record{}
 	c.manifest.Definitions = []Definition{}
-	tally := NewTally(prefix, nil)
+	tally := NewClusterTally(prefix, nil)
 	for i, dir := range []string{outer, inner} {
 		rev := int64(5 + i)
 		rec := &snapshot.Record{Revision: snapshot.Revision{Main: rev}, Key: []byte(prefix + dir + "a/b"),
@@ -313,7 +316,7 @@ func sample() *content {
 	c.records["/core/events/"+cluster+"/default/e"].Lease = 0x6bb5
 	sum := NewDigest().Sum()
 	c.manifest = Manifest{
-		APIVersion: APIVersion, Kind: Kind, Format: Format, Name: cluster,
+		APIVersion: APIVersion, Kind: KindClusters, Format: Format, Name: cluster,
 		Origin: Origin{Shard: "root", Prefix: prefix, SHA256: sum.SHA256, Revision: 100, Rest: sum},
 		Clusters: []Cluster{{Name: child, Path: "root:consumer:child"},
 			{Name: cluster, Path: "root:consumer", Owner: Owner{Cluster: "root", Name: "consumer"}}},
@@ -326,8 +329,8 @@ func sample() *content {
 	return c
 }
 
-func (c *content) tally() *Tally {
-	t := NewTally(prefix, c.leases)
+func (c *content) tally() *ClusterTally {
+	t := NewClusterTally(prefix, c.leases)
 	for _, rec := range c.sorted() {
 		key := strings.TrimPrefix(string(rec.Key), prefix)
 		if uid, ok := strings.CutPrefix(key, definitionDir); ok {

@@ -1,30 +1,8 @@
-// Package archive is the file format for moving logical clusters of kcp from one shard to another:
-// an etcd snapshot with only their records, and a manifest. The specification is
-// docs/reference/formats.md.
-//
-// Invariants, each with a test of the same name:
-//
-//   - SameDigestInAnyOrder: Digest does not depend on the order of records, on their revisions, nor
-//     on the storage prefix: a shard that has imported the records has the same digest.
-//   - EveryChangeFound: Check fails after any change of an archive: a byte of a key, a value or the
-//     manifest, a revision, a version, a lease, a record more or less. Check detects accidents, but
-//     not an attacker who also changes the manifest.
-//   - HostileManifest: a manifest of any size and content causes an error or is sound: its counts
-//     add up, its folders do not overlap, its text is printable, and etcdshift would write the same
-//     bytes.
-//   - ReadsWithoutKeys: Check assigns records by the folders of the manifest, without parsing keys.
 package archive
 
-// The head of a Manifest. Any change of the format, even an additional field, changes Format.
-const (
-	APIVersion = "etcdshift/v1"
-	Kind       = "LogicalClusterArchive"
-	Format     = 1
-)
-
-// Manifest describes an archive. The manifest is the note "manifest" of the file, as JSON; the note
-// "manifest.sha256" is the SHA-256 of that JSON, 64 hexadecimal digits. Lists are in ascending
-// order of their elements' names.
+// Manifest describes an archive of logical clusters. The manifest is the note "manifest" of the
+// file, as JSON; the note "manifest.sha256" is the SHA-256 of that JSON, 64 hexadecimal digits.
+// Lists are in ascending order of their elements' names.
 type Manifest struct {
 	APIVersion string    `json:"apiVersion"` // "etcdshift/v1"
 	Kind       string    `json:"kind"`       // "LogicalClusterArchive"
@@ -37,9 +15,14 @@ type Manifest struct {
 	Definitions []Definition `json:"definitions"`
 	Missing     []Definition `json:"missing"`
 	Identities  []Identity   `json:"identities"`
-	Leases      []Lease      `json:"leases"`
-	Encryption  []Encryption `json:"encryption"` // encryption of the values at rest on the origin
-	Total       Sum          `json:"total"`      // of all records
+	Counts
+}
+
+// Counts describes all records of an archive.
+type Counts struct {
+	Leases     []Lease      `json:"leases"`
+	Encryption []Encryption `json:"encryption"` // encryption of the values at rest on the origin
+	Total      Sum          `json:"total"`      // of all records
 	// of all records and all their data: by Rest, not by Digest
 	AsStored Sum `json:"asStored"`
 }

@@ -1,11 +1,14 @@
 package archive
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/etcdshift/etcdshift/internal/kcp"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -33,36 +36,50 @@ func check(ctx context.Context, s *snapshot.Snapshot, m *Manifest, byKeys bool) 
 		return err
 	}
 	c := newChecker(m, leases)
-	for rec, err := range s.Scan(ctx) {
-		if err != nil {
-			return err
-		}
-		err = s.Guard(func() error { return c.add(rec, byKeys) })
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.Path(), err)
-		}
-	}
-	revision, err := s.Revision(ctx)
+	err = scan(ctx, s, func(rec *snapshot.Record) error { return c.add(rec, byKeys) })
 	if err != nil {
 		return err
 	}
-	err = c.compare(len(leases))
-	if err == nil && revision != m.Origin.Revision {
-		err = fmt.Errorf("%w: it is at revision %d, the manifest says %d", ErrDamaged, revision, m.Origin.Revision)
+	err = cmp.Or(c.compare(len(leases)), checkRevision(ctx, s, m.Origin.Revision), c.mismatch)
+	if errors.Is(err, ErrDamaged) {
+		err = fmt.Errorf("%s: %w", s.Path(), err)
 	}
-	if err == nil {
-		err = c.mismatch
+	return err
+}
+
+// scan calls add for each record of an archive, whose records all are live. The record that holds
+// the revision of the store has no key.
+func scan(ctx context.Context, s *snapshot.Snapshot, add func(*snapshot.Record) error) error {
+	return stream.Each(s.Scan(ctx), func(rec snapshot.Scanned) error {
+		err := s.Guard(func() error {
+			switch {
+			case len(rec.Key) == 0 && !rec.Tombstone:
+				return nil
+			case !rec.Live:
+				return fmt.Errorf("%w: revision %s is no live record, and an archive holds no others", ErrDamaged,
+					rec.Revision)
+			}
+			return add(rec.Record)
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Path(), err)
+		}
+		return nil
+	})
+}
+
+func checkRevision(ctx context.Context, s *snapshot.Snapshot, says int64) error {
+	revision, err := s.Revision(ctx)
+	if err == nil && revision != says {
+		err = fmt.Errorf("%w: it is at revision %d, the manifest says %d", ErrDamaged, revision, says)
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.Path(), err)
-	}
-	return nil
+	return err
 }
 
 // checker counts records by their folder in the manifest.
 type checker struct {
 	m           *Manifest
-	tally       *Tally
+	tally       *ClusterTally
 	folders     map[string]folder
 	definitions map[string]string // UIDs by key
 	mismatch    error             // error of the first record whose key contradicts the manifest
@@ -74,7 +91,7 @@ type folder struct {
 }
 
 func newChecker(m *Manifest, leases map[int64]int64) *checker {
-	c := &checker{m: m, tally: NewTally(m.Origin.Prefix, leases), folders: map[string]folder{},
+	c := &checker{m: m, tally: NewClusterTally(m.Origin.Prefix, leases), folders: map[string]folder{},
 		definitions: map[string]string{}}
 	for _, of := range m.Clusters {
 		for _, r := range of.Resources {
@@ -88,10 +105,7 @@ func newChecker(m *Manifest, leases map[int64]int64) *checker {
 	return c
 }
 
-func (c *checker) add(rec snapshot.Scanned, byKeys bool) error {
-	if !rec.Live {
-		return fmt.Errorf("%w: revision %s is no live record, and an archive holds no others", ErrDamaged, rec.Revision)
-	}
+func (c *checker) add(rec *snapshot.Record, byKeys bool) error {
 	prefix := c.m.Origin.Prefix
 	if len(rec.Key) <= len(prefix) || string(rec.Key[:len(prefix)]) != prefix {
 		return fmt.Errorf("%w: key %.200q is not below %q", ErrDamaged, rec.Key, prefix)
@@ -101,9 +115,9 @@ func (c *checker) add(rec snapshot.Scanned, byKeys bool) error {
 	in, ok := c.folderOf(key)
 	switch {
 	case isDefinition:
-		c.tally.AddDefinition(rec.Record, uid)
+		c.tally.AddDefinition(rec, uid)
 	case ok:
-		c.tally.Add(rec.Record, in.cluster, in.resource)
+		c.tally.Add(rec, in.cluster, in.resource)
 	default:
 		return fmt.Errorf("%w: key %.200q belongs to nothing that the manifest lists", ErrDamaged, rec.Key)
 	}
@@ -176,13 +190,13 @@ func (c *checker) compare(leases int) error {
 			return fmt.Errorf("%w: definition %q (%s): its value has another SHA-256", ErrDamaged, d.UID, d.Resource)
 		}
 	}
-	if err := differentLists(c.m, got, leases); err != nil {
-		return err
-	}
-	if err := different("all records", c.m.Total, got.Total); err != nil {
-		return err
-	}
-	return different("all records with their revisions, versions and leases", c.m.AsStored, got.AsStored)
+	return differentCounts(&c.m.Counts, &got.Counts, leases)
+}
+
+// differentCounts compares the counts of all records; leases is the number of leases of the file.
+func differentCounts(says, has *Counts, leases int) error {
+	return cmp.Or(differentLists(says, has, leases), different("all records", says.Total, has.Total),
+		different("all records with their revisions, versions and leases", says.AsStored, has.AsStored))
 }
 
 func differentCluster(says, has *Cluster) error {
@@ -211,7 +225,7 @@ func different(what string, says, has Sum) error {
 	}
 }
 
-func differentLists(says, has *Manifest, leases int) error {
+func differentLists(says, has *Counts, leases int) error {
 	there := 0
 	for i, l := range has.Leases {
 		if i >= len(says.Leases) || says.Leases[i] != l {
