@@ -31,50 +31,78 @@ func restored(t testing.TB, args ...string) (hashKV string, revision int64) {
 	return doc.HashKV, doc.Revision
 }
 
+// members are the three members of a cluster.
+type members struct {
+	*clientv3.Client
+	server    string // of bin/
+	dir       string // with a data directory for each name
+	together  string // --initial-cluster
+	names     []string
+	peers     []string
+	urls      []string // of clients
+	processes []*process
+}
+
+// newMembers chooses the ports of a cluster in dir.
+func newMembers(t testing.TB, server, dir string) *members {
+	t.Helper()
+	m := &members{server: server, dir: dir, names: []string{"m1", "m2", "m3"}}
+	var cluster []string
+	for _, name := range m.names {
+		m.peers = append(m.peers, "http://127.0.0.1:"+freePort(t))
+		m.urls = append(m.urls, "http://127.0.0.1:"+freePort(t))
+		cluster = append(cluster, name+"="+m.peers[len(m.peers)-1])
+	}
+	m.together = strings.Join(cluster, ",")
+	client, err := clientv3.New(clientv3.Config{Endpoints: m.urls, Logger: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	m.Client = client
+	return m
+}
+
+// start starts the members and waits until each serves.
+func (m *members) start(t testing.TB) {
+	t.Helper()
+	m.processes = nil
+	for i, name := range m.names {
+		m.processes = append(m.processes, start(t, m.server, "--name="+name, "--data-dir="+filepath.Join(m.dir, name),
+			"--log-level=warn", "--unsafe-no-fsync", "--initial-cluster="+m.together, "--listen-peer-urls="+m.peers[i],
+			"--initial-advertise-peer-urls="+m.peers[i], "--listen-client-urls="+m.urls[i],
+			"--advertise-client-urls="+m.urls[i]))
+	}
+	eventually(t, startTimeout, "three members serve", func() error {
+		within, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		for _, url := range m.urls {
+			if _, err := m.HashKV(within, url, 0); err != nil {
+				return err
+			}
+		}
+		_, err := m.Get(within, "ready")
+		return err
+	})
+}
+
 // TestRestoredMembers checks that three restored members form a cluster with the announced content
 // that takes writes, for each release of etcd that "etcdshift restore" is for.
 func TestRestoredMembers(t *testing.T) {
 	t.Parallel()
-	for _, server := range []string{"etcd-3.5", "etcd-3.6", "etcd"} {
+	for _, server := range releasesOfEtcd() {
 		t.Run(server, func(t *testing.T) {
-			dir := t.TempDir()
-			peers, cluster := map[string]string{}, []string{}
-			for _, name := range []string{"m1", "m2", "m3"} {
-				peers[name] = "http://127.0.0.1:" + freePort(t)
-				cluster = append(cluster, name+"="+peers[name])
-			}
-			together := strings.Join(cluster, ",")
-			hashKV, revision := restored(t, "../testdata/etcd/etcd-3.5.db", "--all", dir, "--initial-cluster", together)
-			var urls []string
-			for name, peer := range peers {
-				url := "http://127.0.0.1:" + freePort(t)
-				urls = append(urls, url)
-				start(t, server, "--name="+name, "--data-dir="+filepath.Join(dir, name), "--log-level=warn",
-					"--unsafe-no-fsync", "--initial-cluster="+together, "--listen-peer-urls="+peer,
-					"--initial-advertise-peer-urls="+peer, "--listen-client-urls="+url, "--advertise-client-urls="+url)
-			}
-			client, err := clientv3.New(clientv3.Config{Endpoints: urls, Logger: zap.NewNop()})
-			require.NoError(t, err)
-			defer client.Close()
+			m := newMembers(t, server, t.TempDir())
+			hashKV, revision := restored(t, "../testdata/etcd/etcd-3.5.db", "--all", m.dir, "--initial-cluster",
+				m.together)
+			m.start(t)
 			ctx := context.Background()
-			eventually(t, startTimeout, "three members serve", func() error {
-				within, cancel := context.WithTimeout(ctx, 2*time.Second)
-				defer cancel()
-				for _, url := range urls {
-					if _, err := client.HashKV(within, url, revision); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			for _, url := range urls {
-				got, err := client.HashKV(ctx, url, revision)
+			for _, url := range m.urls {
+				got, err := m.HashKV(ctx, url, revision)
 				require.NoError(t, err)
 				require.Equal(t, hashKV, fmt.Sprint(got.Hash), url)
 			}
-			_, err = client.Put(ctx, "new", "value")
+			_, err := m.Put(ctx, "new", "value")
 			require.NoError(t, err)
-			for _, url := range urls {
+			for _, url := range m.urls {
 				one, err := clientv3.New(clientv3.Config{Endpoints: []string{url}, Logger: zap.NewNop()})
 				require.NoError(t, err)
 				got, err := one.Get(ctx, "new")
@@ -85,6 +113,9 @@ func TestRestoredMembers(t *testing.T) {
 		})
 	}
 }
+
+// releasesOfEtcd are the servers for which "etcdshift restore" is.
+func releasesOfEtcd() []string { return []string{"etcd-3.5", "etcd-3.6", "etcd"} }
 
 // TestRefusedRelease checks that a server dies on a file that --etcd refuses.
 func TestRefusedRelease(t *testing.T) {

@@ -30,8 +30,14 @@ type store struct {
 // temporary.
 func startStore(t testing.TB, dataDir string) *store {
 	t.Helper()
+	return startRelease(t, "etcd", dataDir)
+}
+
+// startRelease is startStore for an etcd of bin/.
+func startRelease(t testing.TB, server, dataDir string) *store {
+	t.Helper()
 	s := &store{}
-	s.process, _ = startReady(t, "etcd", func(port string) bool {
+	s.process, _ = startReady(t, server, func(port string) bool {
 		client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://127.0.0.1:" + port},
 			Logger: zap.NewNop()})
 		require.NoError(t, err)
