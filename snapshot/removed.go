@@ -110,7 +110,10 @@ func (s *records) withRemoved(
 			}
 			return yield(rec)
 		})
-		return cmp.Or(err, before(Revision{Main: maxRevision}))
+		if err != nil {
+			return err
+		}
+		return before(Revision{Main: maxRevision})
 	})
 }
 

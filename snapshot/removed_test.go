@@ -81,6 +81,11 @@ func TestRemovedAreTrue(t *testing.T) {
 	}
 	require.Equal(t, 1973, removed)
 	require.Len(t, seen, 1973+must(s.Status(ctx))(t).Records)
+	for r, err := range s.History(ctx, []byte("/registry/configmaps/shop-10/cm1")) {
+		require.NoError(t, err)
+		require.True(t, r.FreePage)
+		break // a reader may stop
+	}
 	for r := range must(Open(ctx, path, Config{}))(t).Records(ctx) {
 		require.False(t, r.FreePage)
 	}

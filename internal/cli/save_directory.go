@@ -69,7 +69,7 @@ func saveDirectory(c *cli.Context, out string) error {
 	shown.Of(draft.Progress)
 	r, err := draft.Write(c.Context, nothing, cfg)
 	if errors.Is(err, snapshot.ErrLogHistory) {
-		return &failure{exitRefused, err, hintFor(err)}
+		return &failure{exitRefused, &fileError{[]string{dir}, err}, hintFor(err)}
 	}
 	if err != nil {
 		return saveFailure(err, out)

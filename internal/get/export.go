@@ -53,7 +53,7 @@ func Export(ctx context.Context, r *inspect.Reader, asked []Asked, o Options, x 
 		return err
 	}
 	if g.layouts.Flavour().KCP() && o.AnyCluster {
-		return transform.Usagef("the snapshot is of kcp; name a logical cluster with --cluster")
+		return transform.Usagef("%s is of kcp; name a logical cluster with --cluster", r.Snapshot().Path())
 	}
 	e := &exporter{finder: g, ExportOptions: x, labels: o.Selector, left: map[omission]map[string]int{},
 		custom: map[string]bool{}, needs: map[objects.Need]bool{}}

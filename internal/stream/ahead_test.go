@@ -7,6 +7,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestStoppedReader checks that a reader that stopped gets no further value.
+func TestStoppedReader(t *testing.T) {
+	values := 0
+	for range Of(func(yield func(int) error) error {
+		require.NoError(t, yield(1))
+		require.Error(t, yield(2))
+		require.Error(t, yield(3))
+		return errors.New("after the end")
+	}) {
+		if values++; values == 2 {
+			break
+		}
+	}
+	require.Equal(t, 2, values)
+}
+
 // TestAhead checks that items come in order with their work done, up to an error of the sequence or
 // the reader.
 func TestAhead(t *testing.T) {

@@ -7,12 +7,12 @@ import (
 )
 
 // Of returns the sequence of all values yielded by run, followed by its error. run must return an
-// error of yield, which means that the reader has stopped.
+// error of yield, which means that the reader has stopped: later values go nowhere.
 func Of[T any](run func(yield func(T) error) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ended := false
 		err := run(func(v T) error {
-			if ended = !yield(v, nil); ended {
+			if ended = ended || !yield(v, nil); ended {
 				return context.Canceled
 			}
 			return nil
