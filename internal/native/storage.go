@@ -34,9 +34,9 @@ type Form struct {
 }
 
 // Storage returns the form that API servers of a minor release give an object of a built-in kind in
-// a write without changes; nil if the version is already that of the release, and for
-// CustomResourceDefinitions and APIServices. Errors besides those above are ErrUnknownKind,
-// ErrUnknownFields and those of Decode.
+// a write without changes; nil if the version is already that of the release and the release knows
+// all fields, and for CustomResourceDefinitions and APIServices. Errors besides those above are
+// ErrUnknownKind, ErrUnknownFields and those of Decode.
 func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) {
 	if inServer(v.GVK) {
 		return nil, nil // every release decodes both versions
@@ -45,10 +45,16 @@ func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) 
 	if to.Version == "" {
 		return nil, ErrNotInRelease
 	}
-	if v.GVK == to {
-		return nil, nil
-	}
 	like, writes := written(to)
+	if v.GVK == to {
+		v.GVK = like
+		body, lost := prune(v, minor)
+		if !writes || bytes.Equal(body, v.Raw) {
+			return nil, nil
+		}
+		value, err := envelop(body, to, v.Format)
+		return &Form{GVK: to, Value: value, Lost: lost}, err
+	}
 	if !writes {
 		return nil, fmt.Errorf("%s: %w", name(to), ErrNoForm)
 	}
@@ -69,7 +75,8 @@ func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) 
 		return nil, err
 	}
 	form := &Form{GVK: to}
-	if form.Value, err = encodeForm(out, to, v.Format); err != nil {
+	pruned, err := form.encode(out, like, v.Format, minor)
+	if err != nil {
 		return nil, err
 	}
 	back, err := convert(out, v.GVK.GroupVersion())
@@ -87,7 +94,27 @@ func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) 
 			return strings.HasPrefix(path, "metadata.annotations.")
 		})
 	}
+	form.Lost = append(form.Lost, pruned...)
 	return form, err
+}
+
+// encode encodes an object of the Go type of like, without the fields that a minor release does not
+// know. It returns the paths of these fields.
+func (form *Form) encode(
+	obj runtime.Object, like schema.GroupVersionKind, f encoding.Format, minor int,
+) (pruned []string, err error) {
+	body, err := marshalForm(obj, like, f)
+	if err != nil {
+		return nil, err
+	}
+	body, pruned = prune(encoding.Value{Format: f, GVK: like, Raw: body}, minor)
+	if f == encoding.FormatJSON && like != form.GVK {
+		if body, err = encoding.Set(body, form.GVK.GroupVersion().String(), "apiVersion"); err != nil {
+			return nil, err
+		}
+	}
+	form.Value, err = envelop(body, form.GVK, f)
+	return pruned, err
 }
 
 // written returns the version whose Go type Storage writes for a version; false for none.
@@ -226,8 +253,8 @@ func convert(obj runtime.Object, to schema.GroupVersion) (runtime.Object, error)
 	return of, nil
 }
 
-// encodeForm encodes an object like an API server, under the name of a kind.
-func encodeForm(obj runtime.Object, as schema.GroupVersionKind, f encoding.Format) ([]byte, error) {
+// marshalForm returns the message of an object, or its JSON text as an API server writes it.
+func marshalForm(obj runtime.Object, as schema.GroupVersionKind, f encoding.Format) ([]byte, error) {
 	if f == encoding.FormatJSON {
 		obj.GetObjectKind().SetGroupVersionKind(as)
 		var out bytes.Buffer
@@ -235,12 +262,16 @@ func encodeForm(obj runtime.Object, as schema.GroupVersionKind, f encoding.Forma
 		return out.Bytes(), err
 	}
 	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	raw, err := obj.(interface{ Marshal() ([]byte, error) }).Marshal()
-	if err != nil {
-		return nil, err
+	return obj.(interface{ Marshal() ([]byte, error) }).Marshal()
+}
+
+// envelop returns the stored value of a message, or of a JSON text, under the name of a kind.
+func envelop(body []byte, as schema.GroupVersionKind, f encoding.Format) ([]byte, error) {
+	if f == encoding.FormatJSON {
+		return body, nil
 	}
 	apiVersion, kind := as.ToAPIVersionAndKind()
-	envelope := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: apiVersion, Kind: kind}, Raw: raw}
+	envelope := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: apiVersion, Kind: kind}, Raw: body}
 	value, err := envelope.Marshal()
 	return append([]byte("k8s\x00"), value...), err
 }

@@ -22,9 +22,17 @@ func wellFormed(gvk schema.GroupVersionKind, raw []byte) bool {
 }
 
 // message is a protobuf message type: its fields by number, from the tags of the Go type.
-type message struct{ fields []wireField }
+type message struct {
+	fields []wireField
+	opaque bool // its JSON content has other fields
+	typed  bool // its JSON content has apiVersion and kind
+}
 
 type wireField struct {
+	name    string // in JSON content; "" for fields that JSON content has in place of the message
+	known   span   // releases with the field
+	list    bool
+	pointer bool // encoders omit the field if unset
 	kind    wireKind
 	unused  bool     // see Direct
 	current bool     // an instant at which the field was written: see NewestTime
@@ -144,6 +152,11 @@ func isMessage(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[interface{ Unmarshal([]byte) error }]())
 }
 
+// isList reports whether a field of a Go type is repeated.
+func isList(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && !isMessage(t)
+}
+
 // plans builds the messages of Go types.
 type plans struct {
 	known  map[reflect.Type]*message
@@ -156,7 +169,7 @@ func (p *plans) of(t reflect.Type) *message {
 	if m := p.known[t]; m != nil {
 		return m
 	}
-	m := &message{}
+	m := &message{opaque: t.Kind() != reflect.Struct || hasContentOfItsOwn(t)}
 	p.known[t] = m
 	switch {
 	case t == reflect.TypeFor[metav1.Time]() || t == reflect.TypeFor[metav1.MicroTime]():
@@ -167,30 +180,43 @@ func (p *plans) of(t reflect.Type) *message {
 		for i := range t.NumField() {
 			p.add(m, t, t.Field(i))
 		}
+		for _, f := range fieldSpans()[typeName(t)] {
+			one := m.grow(f.number)
+			one.name, one.known = f.name, f.known
+		}
 	}
 	return m
 }
 
+// grow returns the field of a number.
+func (m *message) grow(number int) *wireField {
+	for len(m.fields) <= number {
+		m.fields = append(m.fields, wireField{})
+	}
+	return &m.fields[number]
+}
+
 // add adds the field of a struct, by its tag: bytes,2,opt,name=spec.
 func (p *plans) add(m *message, t reflect.Type, f reflect.StructField) {
+	m.typed = m.typed || f.Type == reflect.TypeFor[metav1.TypeMeta]()
 	parts := strings.Split(f.Tag.Get("protobuf"), ",")
-	if len(parts) < 2 || strings.Contains(f.Tag.Get("protobuf"), "packed") {
+	if len(parts) < 2 {
 		return
 	}
 	number, err := strconv.Atoi(parts[1])
 	if err != nil || number < 1 || number > 1000 {
 		return
 	}
-	for len(m.fields) <= number {
-		m.fields = append(m.fields, wireField{})
+	field := m.grow(number)
+	if !slices.Contains(parts, "packed") {
+		*field = p.field(f.Type)
 	}
-	field := p.field(f.Type)
 	if used, listed := p.used[t]; listed {
 		field.unused = !slices.Contains(used, f.Name)
 	}
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	field.current = isCurrent(name) && (field.kind == instant || field.kind == instantPointer)
-	m.fields[number] = field
+	field.name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
+	field.known, field.pointer = span{last: LinkedRelease}, f.Type.Kind() == reflect.Pointer
+	field.current = isCurrent(field.name) && (field.kind == instant || field.kind == instantPointer)
 }
 
 // field returns the encoding of values of a Go type, at most one level of list or pointer down. The
@@ -203,8 +229,10 @@ func (p *plans) field(t reflect.Type) wireField {
 		}
 		return f
 	}
-	if t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && !isMessage(t) {
-		t = t.Elem()
+	if isList(t) {
+		f := p.single(t.Elem())
+		f.list = true
+		return f
 	}
 	if t.Kind() == reflect.Map && t.Key().Kind() == reflect.String {
 		f := p.single(t.Elem())

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -172,4 +173,36 @@ func TestReleaseOwners(t *testing.T) {
 	r := newCluster(t).put(key, value).migrate(Options{Release: 29})
 	require.Equal(t, strings.Replace(value, "extensions/v1beta1", "apps/v1", 1), r.out[key].value)
 	require.Equal(t, []string{"warning owner-version " + key}, r.problems())
+}
+
+// TestReleaseFields checks fields that the release does not know, at an unchanged version: those
+// that are set refuse the run, and --allow drops them.
+func TestReleaseFields(t *testing.T) {
+	const key, packed, node = "/registry/pods/ns/a", "/registry/pods/ns/b", "/registry/csinodes/a"
+	pod := func(group *corev1.PodSchedulingGroup) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "ns"},
+			Spec: corev1.PodSpec{NodeName: "n", SchedulingGroup: group}}
+	}
+	const with, without = `{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"ns","name":"a"},"spec":{` +
+		`"schedulingGroup":{},"containers":[{"name":"c","volumeMounts":[{"name":"v","bindMountOptions":["ro"]}]}]}}` +
+		"\n",
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"ns","name":"a"},"spec":{` +
+			`"containers":[{"name":"c","volumeMounts":[{"name":"v"}]}]}}` + "\n"
+	csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	c := newCluster(t).put(key, with).native(packed, "v1", "Pod", pod(&corev1.PodSchedulingGroup{})).
+		native(node, "storage.k8s.io/v1", "CSINode", csi)
+	require.Empty(t, c.migrate(Options{Release: native.LinkedRelease}).changed())
+
+	r := c.migrate(Options{Release: 34})
+	r.refusedFor("error pruned-field "+key, "error pruned-field "+packed)
+	require.Equal(t, "v1 of Kubernetes 1.34 cannot hold spec.containers[0].volumeMounts[0].bindMountOptions, "+
+		"spec.schedulingGroup", r.Problems[0].Reason)
+
+	r = c.migrate(Options{Release: 34}, codePrunedField.Name)
+	require.Equal(t, []string{node, key, packed}, r.changed())
+	require.Equal(t, without, r.out[key].value)
+	require.Equal(t, protobufOf(t, "v1", "Pod", pod(nil), 0), r.out[packed].value)
+	const status = 2 // bytes, at the end
+	require.Equal(t, protobufOf(t, "storage.k8s.io/v1", "CSINode", csi, status), r.out[node].value)
+	require.Contains(t, r.BuiltinKinds, transform.KindCount{Kind: "Pod", From: "v1", To: "v1", Migrated: 2})
 }
