@@ -7,11 +7,9 @@
 package kcptest
 
 import (
-	"compress/gzip"
 	"context"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,17 +57,16 @@ const (
 // Recorded unzips a recorded snapshot.
 func Recorded(t testing.TB, name string) (path string) {
 	t.Helper()
-	_, here, _, ok := runtime.Caller(0)
-	require.True(t, ok)
-	in, err := os.Open(filepath.Join(filepath.Dir(here), "..", "..", "..", "testdata",
-		filepath.FromSlash(name)+".db.gz"))
+	root, err := filepath.Abs(".")
 	require.NoError(t, err)
-	defer in.Close()
-	unzipped, err := gzip.NewReader(in)
-	require.NoError(t, err)
-	path = filepath.Join(t.TempDir(), filepath.Base(name)+".db")
-	etcdtest.WriteNew(t, path, unzipped)
-	return path
+	for testdata := ""; root != filepath.Dir(root); root = filepath.Dir(root) {
+		testdata = filepath.Join(root, "testdata", filepath.FromSlash(name)+".db.gz")
+		if _, err = os.Stat(testdata); err == nil {
+			return etcdtest.Unpack(t, testdata)
+		}
+	}
+	require.Fail(t, "not recorded", name)
+	return ""
 }
 
 // Edit restores the snapshot at path into a real etcd, calls change, and saves a snapshot.
