@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -120,6 +121,7 @@ type salvaged struct {
 	files, complete      int
 	records, live        [2]int // right ones, and all of the sound file
 	other, ghosts, older int    // records that never were; live keys that are not, or have an earlier value
+	untouched            int    // records that never were, without damage in their bytes
 	lost, unsure         int
 	gaps                 int // above the compact revision
 }
@@ -127,6 +129,7 @@ type salvaged struct {
 // salvage salvages files and compares the output with the sound file.
 func (s *whole) salvage(t testing.TB, unsure bool, out *salvaged, paths ...string) {
 	t.Helper()
+	damaged := must(os.ReadFile(paths[0]))(t)
 	ctx := context.Background()
 	out.files++
 	out.records[1] += len(s.records)
@@ -161,6 +164,11 @@ func (s *whole) salvage(t testing.TB, unsure bool, out *salvaged, paths ...strin
 		}
 		if !s.ever[k+v] {
 			out.other++
+			at := bytes.Index(damaged, []byte(k+v))
+			require.NotEqual(t, -1, at, "bytes that are not in the file")
+			if bytes.Equal(s.image[at:at+len(k+v)], []byte(k+v)) {
+				out.untouched++
+			}
 		}
 		if !rec.Live {
 			continue
@@ -188,6 +196,7 @@ func (r *salvaged) add(of salvaged) {
 	}
 	r.files, r.complete = r.files+of.files, r.complete+of.complete
 	r.other, r.ghosts, r.older = r.other+of.other, r.ghosts+of.ghosts, r.older+of.older
+	r.untouched += of.untouched
 	r.lost, r.unsure = r.lost+of.lost, r.unsure+of.unsure
 }
 
@@ -202,7 +211,8 @@ func (r salvaged) String() string {
 // TestSalvageDamaged damages two files in many ways, and salvages each copy. ETCDSHIFT_RUINS is the
 // number of copies of each kind.
 //
-// No output has a record that never was; after flipped bits only records whose own bits flipped.
+// No output has a record that never was; after flipped bits only records whose own bits flipped. With
+// ETCDSHIFT_PEERS, other tools repair the same copies.
 // Without unsure keys, an object that had been deleted comes back only if revisions are lost, or a
 // key flipped.
 func TestSalvageDamaged(t *testing.T) {
@@ -216,6 +226,7 @@ func TestSalvageDamaged(t *testing.T) {
 			}
 		}
 		dir := t.TempDir()
+		tools := map[string]*salvaged{}
 		for _, unsure := range []bool{false, true} {
 			var all salvaged
 			for _, kind := range ruins() {
@@ -224,8 +235,12 @@ func TestSalvageDamaged(t *testing.T) {
 					path := filepath.Join(dir, fmt.Sprint(i, kind))
 					require.NoError(t, os.WriteFile(path, s.damaged(kind, rand.New(rand.NewSource(int64(i)))), 0o600))
 					s.salvage(t, unsure, &of, path)
+					if !unsure {
+						s.askTools(t, path, tools)
+					}
 					require.NoError(t, os.Remove(path))
 				}
+				require.Zero(t, of.untouched, kind)
 				if kind != "bit flips" {
 					require.Zero(t, of.other, kind)
 					require.True(t, unsure || of.ghosts == 0 || of.lost+of.gaps > 0, kind)
@@ -234,11 +249,75 @@ func TestSalvageDamaged(t *testing.T) {
 				all.add(of)
 			}
 			t.Logf("%s, unsure %v, all: %v", name, unsure, all)
+			for tool, of := range tools {
+				t.Logf("%s, %s: %v, without an error in spite of lost keys %d", name, tool, of, of.lost)
+			}
+			clear(tools)
 			if !unsure {
 				require.Greater(t, all.live[0], all.live[1]*8/10)
 			}
 		}
 	}
+}
+
+// askTools repairs a damaged file with other tools, if ETCDSHIFT_PEERS is a folder with bbolt and
+// etcdutl, and adds the live keys of each output. lost counts tools that lose keys without an error.
+func (s *whole) askTools(t testing.TB, path string, results map[string]*salvaged) {
+	t.Helper()
+	peers := os.Getenv("ETCDSHIFT_PEERS")
+	if peers == "" {
+		return
+	}
+	bbolt, out := filepath.Join(peers, "bbolt"), path+".peer"
+	defer os.RemoveAll(out)
+	for tool, lines := range map[string][][]string{
+		"etcdutl snapshot restore": {{filepath.Join(peers, "etcdutl"), "snapshot", "restore", path, "--skip-hash-check",
+			"--data-dir", out}},
+		"bbolt compact": {{bbolt, "compact", "-o", out, path}},
+		"bbolt surgery revert-meta-page, compact": {{bbolt, "surgery", "revert-meta-page", path, "--output", out + ".1"},
+			{bbolt, "compact", "-o", out, out + ".1"}},
+	} {
+		var err error
+		for _, line := range lines {
+			within, cancel := context.WithTimeout(t.Context(), 20*time.Second) // some never end
+			err = errors.Join(err, exec.CommandContext(within, line[0], line[1:]...).Run())
+			cancel()
+		}
+		made := out
+		if tool == "etcdutl snapshot restore" {
+			made = filepath.Join(out, "member", "snap", "db")
+		}
+		if results[tool] == nil {
+			results[tool] = &salvaged{}
+		}
+		of := results[tool]
+		right := s.rightKeys(made)
+		if of.files, of.live[0], of.live[1] = of.files+1, of.live[0]+right, of.live[1]+len(s.live); right == len(s.live) {
+			of.complete++
+		} else if err == nil {
+			of.lost++
+		}
+		require.NoError(t, errors.Join(os.RemoveAll(out), os.RemoveAll(out+".1")))
+	}
+}
+
+// rightKeys returns the number of right live keys in a file.
+func (s *whole) rightKeys(path string) (right int) {
+	file, err := Open(context.Background(), path, Config{SkipDigest: true})
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	var enc encoder
+	for rec, err := range file.Live(context.Background(), nil) {
+		if err != nil {
+			return right
+		}
+		if s.live[string(rec.Key)] == string(enc.element(rec).Value) {
+			right++
+		}
+	}
+	return right
 }
 
 // Very many forms of one record take little time. The most frequent form is taken.
