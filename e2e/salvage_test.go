@@ -3,9 +3,14 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -114,4 +119,78 @@ func TestFreePages(t *testing.T) {
 		}
 	}
 	require.Positive(t, found, "the server may have used some of the pages again, but not all within a second")
+}
+
+// TestNamespaceBack deletes a namespace and compacts the store. The manifests from the log of the
+// member, and those from the free pages of a snapshot, make a new API server accept the namespace
+// again. Free pages may lack objects, and those found are as they were.
+func TestNamespaceBack(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "etcd")
+	c := startCluster(t, dir)
+	controllers, k := c.controllers(t), c.kubectl(t)
+	run := func(k kubectl, line string) string {
+		text, ok := k.run(t, strings.Fields(line)...)
+		require.True(t, ok, text)
+		return text
+	}
+	for _, line := range []string{"create namespace shop", "create configmap prices -n shop --from-literal=apple=1",
+		"create secret generic key -n shop --from-literal=a=secret", "create serviceaccount till -n shop",
+		"create service clusterip web -n shop --tcp=80:80", "create deployment web -n shop --image=example.com/none",
+		"create role reads -n shop --verb=get --resource=secrets"} {
+		run(k, line)
+	}
+	run(k, "wait -n shop deployment/web --for=jsonpath={.status.replicas}=1 --timeout=1m")
+	run(k, "delete namespace shop --timeout=2m")
+	r, err := c.store.Get(t.Context(), "x")
+	require.NoError(t, err)
+	_, err = c.store.Compact(t.Context(), r.Header.Revision, clientv3.WithCompactPhysical())
+	require.NoError(t, err)
+	saved := c.store.save(t)
+	controllers.stop()
+	c.stop()
+
+	fromPages := filepath.Join(t.TempDir(), "pages.yaml")
+	found, err := exec.Command(etcdshift(t), "export", saved, "-n", "shop", "--deleted", "--free-pages",
+		"--show-secrets").Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) { // the page of the Namespace was used again
+		require.Contains(t, string(exit.Stderr), `namespaces "shop" not found`)
+	}
+	require.NoError(t, os.WriteFile(fromPages, found, 0o600))
+	all := filepath.Join(t.TempDir(), "all.db")
+	text, err := exec.Command(etcdshift(t), "save", "--data-dir", dir, "--wal-history", all).CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	text, err = exec.Command(etcdshift(t), "get", "-q", all, "*", "-n", "shop", "--deleted", "-o", "json").Output()
+	require.NoError(t, err)
+	first := int64(math.MaxInt64)
+	for _, m := range regexp.MustCompile(`"revision": (\d+)`).FindAllStringSubmatch(string(text), -1) {
+		n, err := strconv.ParseInt(m[1], 10, 64)
+		require.NoError(t, err)
+		if n > 0 {
+			first = min(first, n)
+		}
+	}
+	fromLog := exported(t, all, "-n", "shop", "--at", strconv.FormatInt(first-1, 10))
+
+	whole := "configmap/prices secret/key serviceaccount/till service/web deployment.apps/web " +
+		"role.rbac.authorization.k8s.io/reads"
+	for source, path := range map[string]string{"the log": fromLog, "the log, deleted": exported(t, all, "-n", "shop",
+		"--deleted"), "free pages": fromPages} {
+		k := startCluster(t, filepath.Join(t.TempDir(), "empty")).kubectl(t)
+		if source == "free pages" && !strings.Contains(string(readFile(t, path)), "kind: Namespace\n") {
+			run(k, "create namespace shop")
+		}
+		run(k, "apply -f "+path)
+		found := 0
+		for _, object := range strings.Fields(whole) {
+			if _, ok := k.run(t, "get", object, "-n", "shop"); ok {
+				found++
+			}
+		}
+		t.Logf("%s: %d of 6 objects", source, found)
+		require.True(t, found == 6 || source == "free pages" && found > 0, "%s: %d of 6", source, found)
+		if text, ok := k.run(t, "get", "configmap/prices", "-n", "shop", "-o", "jsonpath={.data.apple}"); ok {
+			require.Equal(t, "1", text)
+		}
+	}
 }

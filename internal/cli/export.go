@@ -20,7 +20,8 @@ func exportCommand() *cli.Command {
 		Description: `etcdshift export before.db -n shop --show-secrets > shop.yaml
 etcdshift export before.db -n shop --crds | kubectl apply -f -
 etcdshift export before.db -n shop -l app=web
-etcdshift export before.db -n shop cm/prices deploy/web | kubectl apply -f -`,
+etcdshift export before.db -n shop cm/prices deploy/web | kubectl apply -f -
+etcdshift export before.db -n shop --deleted --free-pages > shop.yaml`,
 		UsageText: `Prints YAML for "kubectl apply -f": the Namespace, the CustomResourceDefinitions of its custom
 resources, then all its objects, each after its dependencies. Fields filled in by a server are removed. With only
 TYPE/NAME, or with -l, it prints only these objects.
@@ -30,6 +31,11 @@ Services, kube-root-ca.crt, default RBAC), finished Jobs and Pods, Events, Lease
 --all exports them too. Objects with a credential need --show-secrets. StorageClasses, PersistentVolumes,
 PriorityClasses, ClusterRoles and other cluster-scoped objects used by the namespace are listed on stderr; --needed
 exports them too.
+
+--deleted exports deleted objects in their last state, like "etcdshift get --deleted": the namespace that is gone, or
+the objects that are gone from an existing one. Needs that still exist are not exported. With --free-pages it also
+searches the free pages of the file for objects deleted before the last compaction: some are not found, and of others
+only an older state.
 
 kubectl looks up all types before it applies anything: with custom resources, apply the output of --crds first.
 
@@ -44,6 +50,8 @@ exported without --show-secrets, 130 interrupted.`,
 			&cli.BoolFlag{Name: "crds", Usage: "export only the CustomResourceDefinitions"},
 			&cli.BoolFlag{Name: "needed", Usage: "also export cluster-scoped objects used by the namespace"},
 			&cli.BoolFlag{Name: "all", Usage: "omit nothing"},
+			&cli.BoolFlag{Name: "deleted", Usage: "export deleted objects in their last state"},
+			freePagesFlag("states of deleted objects"),
 			atFlag("export"), showSecretsFlag()),
 		Action: taking(runExport),
 	}
@@ -55,6 +63,9 @@ func runExport(c *cli.Context, args []string) error {
 		return usagef(commandPath(c), "it takes a namespace with -n, or all with -A")
 	}
 	o := getOptions(c, cmp.Or(c.String("namespace"), "default"))
+	if err := checkDeleted(c); err != nil {
+		return err
+	}
 	selector, err := objects.ParseSelector(c.String("selector"), "")
 	if o.Selector = selector; err != nil {
 		return usagef(commandPath(c), "%w", err)
@@ -68,16 +79,38 @@ func runExport(c *cli.Context, args []string) error {
 		if err := files[0].readAt(c); err != nil {
 			return err
 		}
-		var asked []get.Asked
-		for _, word := range args[1:] {
-			one, err := readAsked(c, []string{word}, (*inspect.Reader).Types, files[0].Reader)
-			if err != nil {
+		if o.Deleted {
+			if err := sayWindow(c, files[0].Snapshot()); err != nil {
 				return err
 			}
-			asked = append(asked, one...)
+		}
+		asked, err := exported(c, args[1:], files[0].Reader)
+		if err != nil {
+			return err
 		}
 		return showError(c, get.Export(c.Context, files[0].Reader, asked, o, x))
 	}))
+}
+
+// exported returns the types and objects that words name: all deleted ones for no words and
+// --deleted.
+func exported(c *cli.Context, words []string, r *inspect.Reader) (asked []get.Asked, err error) {
+	if c.Bool("deleted") && len(words) == 0 {
+		asked, err = askedFor(c, []string{"*"}, r)
+		return slices.DeleteFunc(asked, func(a get.Asked) bool { return !a.Type.Namespaced }), err
+	}
+	types := (*inspect.Reader).Types
+	if c.Bool("deleted") {
+		types = (*inspect.Reader).TypesEver
+	}
+	for _, word := range words {
+		one, err := readAsked(c, []string{word}, types, r)
+		if err != nil {
+			return nil, err
+		}
+		asked = append(asked, one...)
+	}
+	return asked, nil
 }
 
 // onlyNames reports whether all words are single objects, TYPE/NAME.

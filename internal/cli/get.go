@@ -175,16 +175,25 @@ func getOptions(c *cli.Context, namespace string) get.Options {
 	return o
 }
 
+// checkDeleted checks the flags that select a state, or deleted objects.
+func checkDeleted(c *cli.Context) error {
+	path := commandPath(c)
+	switch {
+	case c.IsSet("at") && (c.IsSet("revision") || c.Bool("deleted")):
+		return usagef(path, "--at stands for itself: not beside --revision or --deleted")
+	case c.Bool("free-pages") && !c.Bool("deleted"):
+		return usagef(path, "--free-pages needs --deleted: it finds single records, not a state")
+	case c.IsSet("revision") && (c.Bool("deleted") || c.Int64("revision") < 1):
+		return usagef(path, "--revision takes a revision from 1, and not beside --deleted")
+	}
+	return nil
+}
+
 func readGetOptions(c *cli.Context) (o get.Options, err error) {
 	path := commandPath(c)
 	o = getOptions(c, cmp.Or(c.String("namespace"), "default"))
-	switch {
-	case c.IsSet("at") && (c.IsSet("revision") || c.Bool("deleted")):
-		return o, usagef(path, "--at stands for itself: not beside --revision or --deleted")
-	case c.Bool("free-pages") && !c.Bool("deleted"):
-		return o, usagef(path, "--free-pages needs --deleted: it finds single records, not a state")
-	case c.IsSet("revision") && (c.Bool("deleted") || c.Int64("revision") < 1):
-		return o, usagef(path, "--revision takes a revision from 1, and not beside --deleted")
+	if err = checkDeleted(c); err != nil {
+		return o, err
 	}
 	if o.Selector, err = objects.ParseSelector(c.String("selector"), c.String("field-selector")); err != nil {
 		return o, usagef(path, "%w", err)

@@ -72,7 +72,7 @@ func saveDirectory(c *cli.Context, out string) error {
 		return &failure{exitRefused, &fileError{[]string{dir}, err}, hintFor(err)}
 	}
 	if err != nil {
-		return saveFailure(err, out)
+		return saveFailure(inFiles(err, dir), out)
 	}
 	shown.End()
 	if doc.Output = r.FileInfo; doc.History != nil {

@@ -45,7 +45,7 @@ type exporter struct {
 	printed int
 }
 
-// Export prints the selected objects of r, or all in namespaces, as YAML for "kubectl apply", each
+// Export prints the selected objects of r, or all in namespaces (with o.Deleted, none), as YAML for "kubectl apply", each
 // after its dependencies.
 func Export(ctx context.Context, r *inspect.Reader, asked []Asked, o Options, x ExportOptions) error {
 	g, err := newFinder(ctx, r, nil, o)
@@ -103,7 +103,10 @@ func (e *exporter) survey(asked []Asked) error {
 	if err := e.bindings(); err != nil {
 		return err
 	}
-	if e.asked = append(e.asked, e.namespaces()); e.CRDs { // the namespace must exist too
+	if err := e.addNamespaces(); err != nil {
+		return err
+	}
+	if e.CRDs { // the namespace must exist too
 		asked = nil
 	}
 	if err := e.addNeeded(); err != nil {
@@ -128,7 +131,7 @@ func (e *exporter) look(kind *inspect.Type, o *inspect.Object) {
 
 // wanted returns the chosen types, or all namespaced types with objects, in order of dependency.
 func (e *exporter) wanted(asked []Asked) []Asked {
-	if asked == nil {
+	if asked == nil && !e.Deleted {
 		for _, t := range e.types.All() {
 			if t.Namespaced && t.Objects > 0 {
 				asked = append(asked, Asked{Type: t})
@@ -143,12 +146,29 @@ func sortByRank(asked []Asked) {
 	slices.SortStableFunc(asked, func(a, b Asked) int { return rank(a.Type) - rank(b.Type) })
 }
 
-func (e *exporter) namespaces() Asked {
+// addNamespaces adds the Namespaces of the objects: not one of deleted objects that exists.
+func (e *exporter) addNamespaces() error {
 	a := Asked{Type: e.types.Of(schema.GroupResource{Resource: "namespaces"})}
 	if e.Namespace != "" {
 		a.Names = []string{e.Namespace}
+		o, err := e.live(a.Type, e.Namespace)
+		if err != nil || o != nil && e.Deleted {
+			return err
+		}
 	}
-	return a
+	e.asked = append(e.asked, a)
+	return nil
+}
+
+// live returns an object that exists; nil for none.
+func (e *exporter) live(kind *inspect.Type, name string) (object *inspect.Object, err error) {
+	for o, err := range e.reader.Objects(e.ctx, kind, inspect.Selection{Cluster: e.Cluster, Names: []string{name}}) {
+		if err != nil {
+			return nil, err
+		}
+		object = o
+	}
+	return object, nil
 }
 
 // reason returns why an object is left out; "" if it is exported. Named objects are always
@@ -215,15 +235,14 @@ func (e *exporter) addNeeded() error {
 	found := map[*inspect.Type][]string{}
 	for _, n := range slices.SortedFunc(maps.Keys(e.needs), compareNeeds) {
 		kind, name := e.types.Of(n.Resource), n.Resource.Resource+"/"+n.Name
-		var object *inspect.Object
-		in := inspect.Selection{Cluster: e.Cluster, Names: []string{n.Name}}
-		for o, err := range e.reader.Objects(e.ctx, kind, in) {
-			if err != nil {
-				return err
-			}
-			object = o
+		object, err := e.live(kind, n.Name)
+		if err != nil {
+			return err
 		}
 		switch definition := kind.Resource == gr; {
+		case e.Deleted && object != nil: // it need not come back
+		case e.Deleted && definition: // deleted with its objects
+			found[kind] = append(found[kind], n.Name)
 		case object == nil:
 			e.missing = append(e.missing, name)
 		case objects.Bootstrapped(object.Content):
