@@ -78,7 +78,7 @@ func checks() []check {
 			codeAlarmCorrupt, codeEtcdTooOld, codeEtcdOlder, codeEtcdVersion),
 		on(nil, codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, finding.Undecodable, codeBadMetadata,
 			codeUnknownKind, codeKeyMismatch, codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone),
-		on(checkReleases, codeVersionDead, codeVersionOld),
+		on(checkReleases, codeVersionDead, codeVersionOld, codePrunedField),
 		on(checkUnserved, codeUnservedAPI, codeUnservedName, codeHelmRelease),
 		on(checkNamespacesThere, codeNamespaceGone),
 		on(nil, finding.Encrypted, codeEncryptionKeys),
@@ -222,17 +222,17 @@ func readRecords(d *doctor) error {
 	type seen struct {
 		look
 		refused []*finding.Finding
-		ties    []group
+		groups  []group
 	}
 	writers := newWriters(d)
 	see := func(ctx context.Context, e *inspect.Entry) seen {
 		l := lookAt(e)
-		return seen{l, append(writers.check(ctx, e), d.checkBuiltin(e)...), ties(finder, e, &l)}
+		return seen{l, append(writers.check(ctx, e), d.checkBuiltin(e)...), append(ties(finder, e, &l), d.unknownFields(e)...)}
 	}
 	err = each(d, nil, see, func(e *inspect.Entry, s *seen, ruled bool) error {
 		d.types.Count(e)
 		d.addWrites(e, s.refused, ruled)
-		for _, g := range s.ties {
+		for _, g := range s.groups {
 			d.groups.add(g, e.Key)
 		}
 		checkRecord(d, e, &s.look)

@@ -61,6 +61,7 @@ func TestEveryCode(t *testing.T) {
 		codeEtcdTooOld, codeEtcdOlder, codeEtcdVersion, codeLeaseGone, codeMasterUnlisted, finding.Encrypted,
 		codeForeignKeys, codeLayoutUnchecked, codeCalicoEmpty, codeCalicoMigrating, codeCalicoLocked,
 		machines.CodeOldNodes, machines.CodeNotInFile, // TestNewMachines
+		codePrunedField, // TestReleaseOfRestore
 	} {
 		tested[code] = true
 	}

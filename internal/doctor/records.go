@@ -184,6 +184,8 @@ func groupReason(code *finding.Code) (thing, reason string) {
 		return "value", "%s encrypted by %s"
 	case codeUnservedAPI, codeUnservedName:
 		return "object", "%s of %s"
+	case codePrunedField:
+		return "object", "%s of %s, a field that the release does not know: its API server drops it at the next write"
 	case codeOwnerUnchecked:
 		return "object", "%s with an owner of kind %s, of which the file does not show whether it is there"
 	}

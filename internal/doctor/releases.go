@@ -3,18 +3,21 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 )
 
 // Codes about releases of Kubernetes.
 var (
 	codeVersionDead = finding.Lookup("dead-version")
 	codeVersionOld  = finding.Lookup("old-version")
+	codePrunedField = finding.Lookup("pruned-field").As(finding.Warning, "")
 )
 
 // countVersion counts an object of a built-in kind, unless every release decodes its version.
@@ -32,6 +35,26 @@ func countVersion(d *doctor, e *inspect.Entry) {
 		d.sometimes.add(v.GVK, e.Key)
 	}
 }
+
+// unknownFields returns the fields of an object of a built-in kind that the release to restore with
+// does not know.
+func (d *doctor) unknownFields(e *inspect.Entry) (fields []group) {
+	v, err := e.ParseValue()
+	if d.options.Kubernetes == 0 || err != nil || !isKubernetes(e) || !native.DecodedBy(v.GVK, d.options.Kubernetes) {
+		return nil
+	}
+	apiVersion, kind := v.GVK.ToAPIVersionAndKind()
+	for _, path := range native.UnknownFields(v, d.options.Kubernetes) {
+		field := group{codePrunedField, apiVersion + " " + kind + ": " + anyIndex().ReplaceAllString(path, "[]")}
+		if !slices.Contains(fields, field) {
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
+// anyIndex matches an index of a list in the path of a field.
+var anyIndex = pattern.New(`\[[0-9]+\]`)
 
 // checkReleases reports objects of built-in kinds that the API server to restore with cannot
 // decode. Without that release, those of the cluster and of native.LinkedRelease count.

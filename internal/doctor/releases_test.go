@@ -186,6 +186,8 @@ func TestReleaseOfRestore(t *testing.T) {
 			"MutatingAdmissionPolicy", ""), codeVersionDead, 35, 36},
 		"a kind of a later release": {object("podgroups/team/p", "scheduling.k8s.io/v1beta1", "PodGroup", ""),
 			codeUnknownKind, 35, 37},
+		"a field": {object("pods/team/p", "v1", "Pod", `},"spec":{"schedulingGroup":{"podGroupName":"g"}}`),
+			codePrunedField, 35, 36},
 		"an owner": {owned1("configmaps/team/a", "ConfigMap", "resource.k8s.io/v1", "ResourceClaim", uidOf(9)),
 			codeOwnerUnresolvable, 33, 34},
 		"rules": {webhooks("Validating", "hook", ruleFor("resource.k8s.io", "v1", "resourceclaims")),
