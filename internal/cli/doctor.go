@@ -35,8 +35,8 @@ versions and owners that are gone, webhooks ("failed calling webhook") and APISe
 cluster. Each finding has a level, a stable code for "etcdshift explain", a key and a remedy. A shard of kcp gets the
 findings that "kcp list" has for this one file. Facts that are not in the file are not guessed. With --for
 new-machines it finds the objects that depend on the machines of the cluster: Nodes, volumes, Pods, tokens,
-addresses. With --validate it finds built-in objects whose next update an API server will refuse. An archive of "kcp
-extract" is not restored and gets no findings about a restore.
+addresses. With --validate it finds built-in objects whose next update an API server will refuse. An archive is not
+restored and gets no findings about a restore.
 
 Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usage, 5 could not check, 130
 interrupted.`,
@@ -129,13 +129,13 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 	}
 	defer o.Close()
 	reading.Of(part(1, 5, o))
-	switch m, damage, err := openArchive(c.Context, o.Snapshot()); {
+	switch archived, damage, err := openArchive(c.Context, o.Snapshot()); {
 	case err != nil:
 		return in, nil, err
 	case damage != nil:
 		return inputInfo{Path: path}, doctor.Damaged(damage, options), nil
 	default: // archives need no restore checks
-		options.Archive = m != nil
+		options.Archive = archived != ""
 	}
 	err = o.Snapshot().Guard(func() error {
 		report, err = doctor.Examine(c.Context, o.Reader, options)
@@ -154,18 +154,25 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 	return in, report, err
 }
 
-// openArchive returns the manifest of an archive, nil for any other file and for a damaged file,
-// whose damage doctor reports. damage means that the archive was changed after its creation.
-func openArchive(ctx context.Context, s *snapshot.Snapshot) (m *archive.Manifest, damage, err error) {
-	switch m, err = archive.OpenChecked(ctx, s); {
-	case errors.Is(err, archive.ErrNotArchive), snapshot.IsDamage(err):
-		return nil, nil, nil
-	case errors.Is(err, archive.ErrDamaged):
-		return nil, err, nil
-	case err != nil:
-		return nil, nil, err
+// openArchive describes an archive; "" for any other file and for a damaged file, whose damage
+// doctor reports. damage means that the archive was changed after its creation.
+func openArchive(ctx context.Context, s *snapshot.Snapshot) (text string, damage, err error) {
+	clusters, err := archive.OpenChecked(ctx, s)
+	part := (*archive.PartManifest)(nil)
+	if errors.Is(err, archive.ErrKind) {
+		part, err = archive.OpenPart(ctx, s)
 	}
-	return m, nil, nil
+	switch {
+	case errors.Is(err, archive.ErrNotArchive), snapshot.IsDamage(err):
+		return "", nil, nil
+	case errors.Is(err, archive.ErrDamaged):
+		return "", err, nil
+	case err != nil:
+		return "", nil, err
+	case part != nil:
+		return partText(part), nil, nil
+	}
+	return archiveText(clusters), nil, nil
 }
 
 // unchecked returns a function that tells why a code was not checked, "" for a checked code.

@@ -94,6 +94,8 @@ func rootsOf(spec transform.Spec) []string {
 	switch spec.Name {
 	case "apply":
 		return []string{".apply)", ".Choice)"}
+	case "crop":
+		return []string{".Crop)"}
 	case "extract":
 		return []string{".Extract)"}
 	case "purge":

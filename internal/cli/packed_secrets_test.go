@@ -71,7 +71,7 @@ func packedLines() []string {
 		"salvage IN SALVAGED.db -o json",
 		"history IN OBJECT -n lab --free-pages", "timeline IN --free-pages -o json",
 		"get IN configmaps,secrets,pods,deployments -A -o json --deleted --free-pages",
-		"crop IN CROPPED.db -n lab --needed --dry-run",
+		"crop IN CROPPED.db -n lab --needed --dry-run", "extract IN EXTRACTED.db -n lab --needed",
 		"sanitize IN OUT.db", "sanitize --keep-names IN KEPT.db",
 		"delete IN DELETED.db OBJECT -n lab --dry-run --diff",
 		"rename-node IN RENAMED.db a=b --allow no-such-node --dry-run --diff",

@@ -171,14 +171,14 @@ func readReport(c *cli.Context, path string) (in inputInfo, out *report.Report, 
 
 // readOpened reads a snapshot, beside the one of --before.
 func readOpened(c *cli.Context, o *opened, options report.Options) (out *report.Report, err error) {
-	m, damage, err := openArchive(c.Context, o.Snapshot())
+	archived, damage, err := openArchive(c.Context, o.Snapshot())
 	switch {
 	case err != nil:
 		return nil, err
 	case damage != nil:
 		return report.Damaged(damage, options), nil
 	}
-	options.Doctor.Archive = m != nil
+	options.Doctor.Archive = archived != ""
 	read := func() error {
 		if out, err = report.Read(c.Context, o.Reader, options); err == nil && out.Verification.Sound {
 			err = checkPrefixes(c, nil, o)
@@ -201,8 +201,6 @@ func readOpened(c *cli.Context, o *opened, options report.Options) (out *report.
 	if err := o.Snapshot().Guard(read); err != nil {
 		return nil, err
 	}
-	if m != nil {
-		out.Archive = archiveText(m)
-	}
+	out.Archive = archived
 	return out, nil
 }

@@ -63,6 +63,7 @@ func documents() map[string][]any {
 		"MoveVerification":      {moveVerification{}},
 		"Report":                reportParts(),
 		"LogicalClusterArchive": {archive.Manifest{}},
+		"PartArchive":           {archive.PartManifest{}},
 		"List":                  {objectList{}, list{"items", map[string]any{}}, get.ListEnd{}},
 	}
 }
@@ -70,16 +71,19 @@ func documents() map[string][]any {
 // reportParts returns the parts of the reports of all transforms.
 func reportParts() []any {
 	var sections, appendices []any
+	add := func(parts []any, s transform.Section) []any {
+		part := reflect.ValueOf(s).Elem().Interface()
+		if slices.ContainsFunc(parts, func(other any) bool { return reflect.TypeOf(other) == reflect.TypeOf(part) }) {
+			return parts
+		}
+		return append(parts, part)
+	}
 	for _, spec := range migrations.All() {
 		for _, s := range spec.Sections {
-			if part := reflect.ValueOf(s).Elem().Interface(); !slices.ContainsFunc(sections, func(other any) bool {
-				return reflect.TypeOf(other) == reflect.TypeOf(part)
-			}) {
-				sections = append(sections, part)
-			}
+			sections = add(sections, s)
 		}
 		if spec.Appendix != nil {
-			appendices = append(appendices, reflect.ValueOf(spec.Appendix).Elem().Interface())
+			appendices = add(appendices, spec.Appendix)
 		}
 	}
 	return slices.Concat([]any{transform.Head{}}, sections, []any{transform.Body{}}, appendices,
@@ -194,6 +198,7 @@ func wrongPrinted(all map[string]*spec.Schema, args []string, printed []byte) (w
 		}
 		kind, _ := value["kind"].(string)
 		manifest, _ := value["archive"].(map[string]any)
+		part, _ := value["partArchive"].(map[string]any)
 		switch {
 		case slices.Contains(args, "jsonl"):
 			document, list := lineOf(args, value)
@@ -203,6 +208,9 @@ func wrongPrinted(all map[string]*spec.Schema, args []string, printed []byte) (w
 			wrong = append(wrong, wrongBy(all[document].Properties[list].Items.Schema, list, value)...)
 		case value["apiVersion"] == "etcdshift/v1", value["etcdshift"] != nil:
 			wrong = append(wrong, wrongBy(all[strings.ToLower(kind)], kind, value)...)
+		}
+		if part != nil {
+			wrong = append(wrong, wrongBy(all["partarchive"], "partArchive", part)...)
 		}
 		if manifest["format"] != nil {
 			wrong = append(wrong, wrongBy(all["logicalclusterarchive"], "archive", manifest)...)
@@ -271,6 +279,7 @@ func TestDocuments(t *testing.T) {
 		"kcp import -o json archive.db shard1-before.db shard1-after.db --cache cache-before.db",
 		"kcp purge -o json 2y3qvnqz5ga11oc4 root-before.db root-after.db --allow owner-points-here --to-shard shard-1",
 		"kcp verify -o json archive.db root-after.db shard1-after.db --origin root-before.db",
+		"extract -o json before.db part.db -n team-a", "status -o json part.db", "verify -o json part.db",
 		"status -o json archive.db", "status -o json before.db", "status -o json before.db before.db",
 		"fleet list -o json . list.json --name x --match before.db",
 		"fleet run list.json --index 0 -- migrate calico-v3 {in} {result}.db --report {result}.json -o json",

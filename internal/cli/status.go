@@ -52,7 +52,8 @@ Exit status: 0 read, 1 unreadable, damaged, or several that do not agree, 2 usag
 type status struct {
 	documentHead
 	report.Status
-	Archive *archive.Manifest `json:"archive,omitempty"` // of a file made by "kcp extract"
+	Archive *archive.Manifest     `json:"archive,omitempty"`     // of a file made by "kcp extract"
+	Part    *archive.PartManifest `json:"partArchive,omitempty"` // of a file made by "extract"
 }
 
 func runStatus(c *cli.Context, args []string) error {
@@ -66,6 +67,9 @@ func runStatus(c *cli.Context, args []string) error {
 		}
 		// A bad manifest of an archive is an error beside a complete status.
 		st.Archive, err = archive.Open(c.Context, files[0].Snapshot())
+		if errors.Is(err, archive.ErrKind) {
+			st.Part, err = archive.ReadPart(c.Context, files[0].Snapshot())
+		}
 		if errors.Is(err, archive.ErrNotArchive) {
 			err = nil
 		}
@@ -110,9 +114,12 @@ func printStatus(w io.Writer, st status) error {
 	if st.ContentHash != "" {
 		rows = append(rows, []any{"content", st.ContentHash})
 	}
-	if st.Archive != nil {
+	switch {
+	case st.Archive != nil:
 		rows[1][1] = archiveText(st.Archive)
-	} else { // no etcd wrote an archive
+	case st.Part != nil:
+		rows[1][1] = partText(st.Part)
+	default: // no etcd wrote an archive
 		rows = append(rows, []any{"etcd", st.EtcdVersion})
 	}
 	add := func(name, format string, args ...any) { rows = append(rows, []any{name, fmt.Sprintf(format, args...)}) }

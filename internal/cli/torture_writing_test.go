@@ -31,6 +31,7 @@ func writingLines() []string {
 		"run ../fix/plan.yaml IN OUT",
 		"prepare-restore IN OUT",
 		"crop IN OUT -n default --needed",
+		"extract IN OUT -n default --needed",
 		"kcp extract 1yd25nnf5yvh8dd6 ../fix/kcp-root.db OUT",
 		"kcp import ../fix/team.archive ../fix/kcp.db OUT",
 		"report ../fix/etcd.db OUT",

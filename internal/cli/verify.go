@@ -30,7 +30,7 @@ etcdshift verify -o json before.db && etcdutl snapshot restore before.db`,
 		UsageText: `Reads the whole file: digest, pages, the free list, the order of records, the numbers of each
 record against the record before it, and every lease, alarm, user, role, member and version that etcd decodes when it
 starts. "etcdutl snapshot restore" checks only the digest. With --encryption-config, verify also checks that the keys
-decrypt every encrypted value. For an archive of "kcp extract", it also checks that the archive matches its manifest.
+decrypt every encrypted value. For an archive, it also checks that the archive matches its manifest.
 
 With --key, verify first checks that the key has signed the file, with the signature FILE.minisig of "sign" or of
 minisign. A signature by another key, of other bytes or with another comment is a finding. Without a signature, or
@@ -55,6 +55,8 @@ type verification struct {
 	Classes []snapshot.Class `json:"classes"`           // of the findings, in their order
 	Class   snapshot.Class   `json:"class,omitempty"`   // the worst one, including warnings
 	Archive string           `json:"archive,omitempty"` // the logical cluster of an archive
+	// Part is the selection of an archive of a part.
+	Part *archive.Selection `json:"part,omitempty"`
 	// Signature is the result of --key; absent without --key.
 	Signature *checkedSignature `json:"signature,omitempty"`
 	file      *signature.File   // whose signature was checked
@@ -189,6 +191,12 @@ func verifyArchive(ctx context.Context, s *snapshot.Snapshot, v *verification) (
 	if m != nil {
 		v.Archive, v.text = m.Name, archiveText(m)
 	}
+	if errors.Is(err, archive.ErrKind) {
+		var part *archive.PartManifest
+		if part, err = archive.OpenPart(ctx, s); part != nil {
+			v.Part, v.text = &part.Selection, partText(part)
+		}
+	}
 	if errors.Is(err, archive.ErrDamaged) {
 		v.found(snapshot.Warning, err.Error())
 		return err, nil
@@ -228,6 +236,10 @@ func printVerification(c *cli.Context, v verification) error {
 	}
 	p.First("", v.lines, mostListed, len(v.lines), "; -o json lists them all")
 	return p.Flush()
+}
+
+func partText(m *archive.PartManifest) string {
+	return "archive of a part of a snapshot, with " + phrase.Count(m.Total.Keys, "key")
 }
 
 func archiveText(m *archive.Manifest) string {

@@ -27,17 +27,23 @@ import (
 // crop runs a command line.
 func crop(t testing.TB, in, line string, allow ...string) (*transform.Report, string, error) {
 	t.Helper()
+	return runLine(t, Spec, in, line, allow...)
+}
+
+// runLine runs a command line of a command.
+func runLine(t testing.TB, spec transform.Spec, in, line string, allow ...string) (*transform.Report, string, error) {
+	t.Helper()
 	args := transformtest.Args(strings.Fields(line)...)
 	if prefix := args.String("prefix"); prefix != "" {
 		args.Prefixes = []string{strings.TrimSuffix(prefix, "/")}
 	}
-	change, err := Spec.New(context.Background(), args)
+	change, err := spec.New(context.Background(), args)
 	if err != nil {
 		return nil, "", err
 	}
 	out := filepath.Join(t.TempDir(), "out.db")
 	r, err := transform.Run(context.Background(),
-		transform.Options{Command: "crop", In: in, Out: out, Allow: allow, Prefixes: args.Prefixes}, change)
+		transform.Options{Command: spec.Command(), In: in, Out: out, Allow: allow, Prefixes: args.Prefixes}, change)
 	return r, out, err
 }
 

@@ -5,11 +5,12 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/archive"
 	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -23,17 +24,20 @@ type needs struct {
 	types    *inspect.Types
 	finder   *objects.Finder
 	selected *objects.Selected
-	takes    bool               // the needed objects are taken
-	inside   map[string]bool    // keys of needed objects that are selected, or that API servers make
-	outside  map[string]*Needed // the others, by key; a missing owner by key and UID
-	queue    []string           // keys of outside whose needs are unknown so far
-	unread   int                // objects with unknown needs
+	takes    bool // the needed objects are taken
+	// outsider is called for a selected object with an owner that is not selected, unless the needed
+	// objects are taken.
+	outsider func(key []byte, owner encoding.OwnerReference)
+	inside   map[string]bool            // keys of needed objects that are selected, or that API servers make
+	outside  map[string]*archive.Needed // the others, by key; a missing owner by key and UID
+	queue    []string                   // keys of outside whose needs are unknown so far
+	unread   int                        // objects with unknown needs
 }
 
 // find finds the needs of the selected objects and the needs of these, and adds them to the
 // selection if they are taken.
 func (n *needs) find() error {
-	n.inside, n.outside = map[string]bool{}, map[string]*Needed{}
+	n.inside, n.outside = map[string]bool{}, map[string]*archive.Needed{}
 	storages, err := n.view.Storages(n.ctx)
 	if err != nil {
 		return err
@@ -52,7 +56,7 @@ func (n *needs) find() error {
 				first, why = string(one.at), one.err
 			}
 		}
-		return cmp.Or(n.follow(one), n.followOwners(one, !n.takes))
+		return cmp.Or(n.follow(one), n.followOwners(one, true))
 	})
 	if err == nil {
 		err = n.bindings()
@@ -65,9 +69,9 @@ func (n *needs) find() error {
 			n.unread, why))
 	}
 	for _, one := range n.outside {
-		if n.takes && one.Is != Missing {
+		if n.takes && one.Is != archive.Missing {
 			n.selected.Add([]byte(one.Key))
-			one.Is = Taken
+			one.Is = archive.Taken
 		}
 	}
 	return err
@@ -130,7 +134,7 @@ func (n *needs) bindings() error {
 				return err
 			}
 			if found != nil && n.selected.Has(found.Key) {
-				n.add(string(e.Key), account, false, InFile)
+				n.add(string(e.Key), account, false, archive.InFile)
 			}
 		}
 		return nil
@@ -153,12 +157,12 @@ func (n *needs) follow(one *naming) error {
 			n.add(key, string(one.at), false, "")
 		case e == nil:
 			if !need.Optional {
-				n.add(key, string(one.at), false, Missing)
+				n.add(key, string(one.at), false, archive.Missing)
 			}
 		case n.selected.Has(e.Key) || n.isMade(e):
 			n.inside[key] = true
 		default:
-			n.add(key, string(one.at), false, InFile)
+			n.add(key, string(one.at), false, archive.InFile)
 		}
 	}
 	return nil
@@ -170,8 +174,8 @@ func (n *needs) isMade(e *transform.Entry) bool {
 	return is && one.Made
 }
 
-// followOwners adds the owners of an object. With raise, an owner outside is a finding.
-func (n *needs) followOwners(one *naming, raise bool) error {
+// followOwners adds the owners of an object.
+func (n *needs) followOwners(one *naming, selected bool) error {
 	for _, ref := range one.Owners {
 		key, e, err := n.finder.Owner(n.ctx, one.key, ref)
 		switch {
@@ -180,28 +184,27 @@ func (n *needs) followOwners(one *naming, raise bool) error {
 		case key == "":
 			continue
 		case e == nil: // the garbage collector of IN deletes the object too
-			n.add(key+" "+ref.UID, string(one.at), true, Missing)
+			n.add(key+" "+ref.UID, string(one.at), true, archive.Missing)
 			n.outside[key+" "+ref.UID].Key = key
 			continue
 		case n.selected.Has(e.Key):
 			continue
 		}
-		n.add(key, string(one.at), true, InFile)
-		if raise {
-			n.view.Raise(string(one.at), codeOwnerOutside.Because("its owner is not selected, and a garbage collector "+
-				"deletes objects without their owners: %s %s", ref.Kind, ref.Name))
+		n.add(key, string(one.at), true, archive.InFile)
+		if selected && !n.takes {
+			n.outsider(one.at, ref)
 		}
 	}
 	return nil
 }
 
 // add adds a needed object, or one more object that needs it.
-func (n *needs) add(key, by string, owner bool, is State) {
+func (n *needs) add(key, by string, owner bool, is archive.State) {
 	one := n.outside[key]
 	if one == nil {
-		one = &Needed{Key: key, By: by, Is: is}
+		one = &archive.Needed{Key: key, By: by, Is: is}
 		n.outside[key] = one
-		if is == InFile {
+		if is == archive.InFile {
 			n.queue = append(n.queue, key)
 		}
 	}
@@ -209,12 +212,17 @@ func (n *needs) add(key, by string, owner bool, is State) {
 	one.Owner = one.Owner || owner
 }
 
+// took reports whether a record is taken only because it is needed.
+func (n *needs) took(key []byte) bool {
+	one := n.outside[string(key)]
+	return one != nil && one.Is == archive.Taken
+}
+
 // section returns the section of the report.
 func (n *needs) section() *Needs {
-	byKey := func(a, b *Needed) int { return strings.Compare(a.Key, b.Key) }
-	out := &Needs{Needs: []Needed{}}
-	for _, one := range slices.SortedStableFunc(maps.Values(n.outside), byKey) {
-		out.Needs = append(out.Needs, *one)
+	out := &Needs{Needs: []archive.Needed{}}
+	for _, key := range slices.Sorted(maps.Keys(n.outside)) {
+		out.Needs = append(out.Needs, *n.outside[key])
 	}
 	return out
 }

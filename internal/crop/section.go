@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/internal/archive"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -13,27 +14,8 @@ import (
 
 // Needs is the section of a report about needed objects that are not selected.
 type Needs struct {
-	Needs []Needed `json:"needs,omitempty"` // by key
+	Needs []archive.Needed `json:"needs,omitempty"` // by key
 }
-
-// Needed is an object that is needed and not selected.
-type Needed struct {
-	Key     string `json:"key"`     // etcd key
-	Is      State  `json:"is"`      // where it is
-	By      string `json:"by"`      // key of the first object that needs it
-	Objects int    `json:"objects"` // number of these objects
-	Owner   bool   `json:"owner"`   // it owns one of them
-}
-
-// State is the place of a needed object.
-type State string
-
-// The states.
-const (
-	InFile  State = "left out" // in IN, and not in OUT
-	Taken   State = "taken"    // in OUT: --needed
-	Missing State = "missing"  // not in IN
-)
 
 // Tables lists the needed objects.
 func (n *Needs) Tables(transform.Outcome) []transform.Table {
@@ -46,7 +28,7 @@ func (n *Needs) Tables(transform.Outcome) []transform.Table {
 		}
 		t.Rows = append(t.Rows, []any{one.Key, one.Is, by})
 	}
-	if slices.ContainsFunc(n.Needs, func(one Needed) bool { return one.Is == InFile }) {
+	if slices.ContainsFunc(n.Needs, func(one archive.Needed) bool { return one.Is == archive.InFile }) {
 		t.Notes = []string{"--needed adds the objects that are left out"}
 	}
 	return []transform.Table{t}
@@ -59,31 +41,21 @@ type Part struct {
 
 // Content counts the records of OUT.
 type Content struct {
-	Types   []TypeCount `json:"types"`   // by name
-	Keys    int         `json:"keys"`    // records
-	Bytes   int64       `json:"bytes"`   // of keys and stored values
-	Leases  int         `json:"leases"`  // of the records
-	LeftOut int         `json:"leftOut"` // live records of IN that are not in OUT
-}
-
-// TypeCount counts the records of a type.
-type TypeCount struct {
-	Type  string `json:"type"` // "deployments.apps"; "" for keys of no type
-	Keys  int    `json:"keys"`
-	Bytes int64  `json:"bytes"` // of keys and stored values
+	Types   []archive.TypeCount `json:"types"`   // by name
+	Keys    int                 `json:"keys"`    // records
+	Bytes   int64               `json:"bytes"`   // of keys and stored values
+	Leases  int                 `json:"leases"`  // of the records
+	LeftOut int                 `json:"leftOut"` // live records of IN that are not in OUT
 }
 
 // add counts a record.
 func (p *Part) add(key keys.Key, rec *snapshot.Record) {
-	if p.Part == nil {
-		p.Part = &Content{Types: []TypeCount{}}
-	}
 	c, size := p.Part, int64(len(rec.Key)+len(rec.Value))
 	name := key.Resource.String()
 	i, found := slices.BinarySearchFunc(c.Types, name,
-		func(t TypeCount, name string) int { return strings.Compare(t.Type, name) })
+		func(t archive.TypeCount, name string) int { return strings.Compare(t.Type, name) })
 	if !found {
-		c.Types = slices.Insert(c.Types, i, TypeCount{Type: name})
+		c.Types = slices.Insert(c.Types, i, archive.TypeCount{Type: name})
 	}
 	c.Types[i].Keys++
 	c.Types[i].Bytes += size

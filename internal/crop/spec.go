@@ -34,8 +34,7 @@ OUT has the Secrets as they are stored: "etcdshift sanitize" replaces them.`,
 	Settles:  map[string]string{codeOwnerOutside.Name: "add the owners with --needed"},
 	Sections: []transform.Section{&Needs{}},
 	Appendix: &Part{},
-	Flags: append(objects.PartFlags(), transform.Flag{Name: "needed", Default: false,
-		Usage: "also add the objects that the selected objects need, and their owners"}),
+	Flags:    flags(),
 	New: func(_ context.Context, a *transform.Args) (transform.Transform, error) {
 		part, err := objects.ChoosePart(a, a.Rest)
 		if err != nil {
@@ -43,6 +42,11 @@ OUT has the Secrets as they are stored: "etcdshift sanitize" replaces them.`,
 		}
 		return &Crop{part: part, needed: a.Bool("needed")}, nil
 	},
+}
+
+func flags() []transform.Flag {
+	return append(objects.PartFlags(), transform.Flag{Name: "needed", Default: false,
+		Usage: "also add the objects that the selected objects need, and their owners"})
 }
 
 func codes() []*finding.Code {

@@ -75,6 +75,9 @@ func ChoosePart(a *transform.Args, words []string) (*Part, error) {
 // Whole reports whether the part is everything below storage prefixes.
 func (p *Part) Whole() bool { return p.words == nil && len(p.namespaces) == 0 && p.labels.Empty() }
 
+// Namespaces returns the namespaces of the part, also the default; none for all.
+func (p *Part) Namespaces() []string { return p.namespaces }
+
 // PartCodes returns the codes of a part.
 func PartCodes() []*finding.Code {
 	return []*finding.Code{codeNotFound, codeNothingSelected, finding.Undecodable, finding.Encrypted,

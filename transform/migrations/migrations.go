@@ -28,6 +28,7 @@ func All() []transform.Spec {
 		preparerestore.Spec,
 		sanitize.Spec,
 		crop.Spec,
+		crop.ExtractSpec,
 		move.ExtractSpec,
 		move.PurgeSpec,
 		move.ImportSpec,
