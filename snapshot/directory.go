@@ -28,6 +28,11 @@ var (
 	ErrLog = finding.WithLasting(errors.New("the log does not continue the database"),
 		"use the data directory of another member; or give the file member/snap/db, which is the database without the "+
 			"latest writes")
+
+	// errNoLog is ErrLog for a directory without a log.
+	errNoLog = finding.WithLasting(ErrLog, "if etcd keeps its log elsewhere (etcd --wal-dir), save a snapshot with both "+
+		"folders: etcdshift save --data-dir DIR --wal-dir WAL OUT; else use the data directory of another member, or the "+
+		"file member/snap/db, which is the database without the latest writes")
 )
 
 // dataDir is the data directory of a member.
@@ -78,6 +83,7 @@ func (in *input) loadDirectory(ctx context.Context, cfg Config) (size int64, err
 		return 0, fmt.Errorf("%w: a directory without member/snap/db is not the data directory of an etcd "+
 			"member, and this one has no snapshots of etcdbrctl", ErrNotSnapshot)
 	}
+	d.log = cmp.Or(cfg.LogDir, d.log)
 	size, err = in.loadMember(ctx, cfg, d)
 	if received := d.received(err); received != "" { // a server takes it for its database
 		d.db = received
@@ -221,6 +227,9 @@ func (g gap) Error() string {
 func logError(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
+	}
+	if errors.Is(err, wal.ErrMissing) {
+		return fmt.Errorf("%w: %w", errNoLog, err)
 	}
 	return fmt.Errorf("%w: %w", ErrLog, err)
 }

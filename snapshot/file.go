@@ -30,6 +30,9 @@ type Config struct {
 	UntilRevision int64
 	UntilTime     time.Time
 
+	// LogDir is the folder of the log of a data directory; "": its member/wal.
+	LogDir string
+
 	// File, if set, is read instead of the file at path; path is then only the name in messages.
 	// File is closed with the snapshot, unless KeepFile is set.
 	File     *os.File

@@ -57,6 +57,8 @@ OUT.`,
 				"with backups of etcdbrctl"},
 			&cli.StringFlag{Name: "at", Usage: "end the delta snapshots of etcdbrctl with `REVISION`, or with a " +
 				"time: RFC 3339 or a UTC date and time"},
+			&cli.StringFlag{Name: "wal-dir",
+				Usage: "with --data-dir, read the log in the folder `DIR`, as of etcd --wal-dir (default: member/wal)"},
 			&cli.BoolFlag{Name: "wal-history",
 				Usage: "with --data-dir, put back compacted revisions that the log still has"},
 			&cli.StringFlag{Name: "base",
@@ -100,6 +102,8 @@ func runSave(c *cli.Context, args []string) error {
 	switch {
 	case c.Bool("wal-history") && c.String("data-dir") == "":
 		return usagef(commandPath(c), "--wal-history needs --data-dir DIR: it reads the log of a data directory")
+	case c.IsSet("wal-dir") && c.String("data-dir") == "":
+		return usagef(commandPath(c), "--wal-dir needs --data-dir DIR: it has the log of a data directory")
 	case c.IsSet("base") && !c.Bool("wal-history"):
 		return usagef(commandPath(c), "--base needs --wal-history: the history begins with it")
 	case c.String("data-dir") != "":

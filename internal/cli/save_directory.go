@@ -25,6 +25,7 @@ func saveDirectory(c *cli.Context, out string) error {
 	if err != nil {
 		return err
 	}
+	from.LogDir = c.String("wal-dir")
 	file, err := create(c, out)
 	if err != nil {
 		return err
@@ -41,6 +42,8 @@ func saveDirectory(c *cli.Context, out string) error {
 	case s.DataDir() != nil && c.IsSet("at"):
 		return usagef(commandPath(c), "--at ends the delta snapshots of etcdbrctl; %s is the data directory of a "+
 			"member", dir)
+	case s.DataDir() == nil && c.IsSet("wal-dir"):
+		return usagef(commandPath(c), "--wal-dir is the log of a data directory; %s is none", dir)
 	case s.DataDir() == nil && c.Bool("wal-history"):
 		return usagef(commandPath(c), "--wal-history reads the log of a data directory; %s has none", dir)
 	case s.DataDir() == nil && s.Compression() != snapshot.Etcdbrctl:
