@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -191,4 +192,78 @@ func load(s *clientv3.Client, seed uint64, compacts bool) (stop func()) {
 		cancel()
 		running.Wait()
 	}
+}
+
+// TestLargeMember reads a data directory with a database of LARGE MiB and 320 MiB of log after it,
+// in 256 MiB of memory: the pages of mapped files are not counted. It needs three times the space.
+func TestLargeMember(t *testing.T) {
+	size, _ := strconv.ParseInt(os.Getenv("LARGE"), 10, 64)
+	if size == 0 {
+		t.Skip("LARGE is not set")
+	}
+	dir := filepath.Join(t.TempDir(), "large.etcd")
+	db, before := filepath.Join(dir, "member", "snap", "db"), filepath.Join(t.TempDir(), "before.db")
+	server := startRelease(t, "etcd", dir, "--quota-backend-bytes=8589934592", "--snapshot-count=10000")
+	fill(t, server, size<<20)
+	time.Sleep(40 * time.Second) // until etcd has removed old files of the log
+	server.process.stop()
+	text, err := exec.Command("cp", db, before).CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	server = startRelease(t, "etcd", dir, "--quota-backend-bytes=8589934592", "--max-wals=0")
+	fill(t, server, 320<<20)
+	require.NoError(t, server.process.cmd.Process.Kill())
+	<-server.process.done
+	require.NoError(t, os.Rename(before, db))
+
+	for _, line := range []string{"status DIR -q", "verify DIR -q", "history DIR /registry/configmaps/ns-7/cm-7 -q",
+		"save -q --data-dir DIR OUT"} {
+		words := strings.NewReplacer("DIR", dir, "OUT", filepath.Join(t.TempDir(), "out.db")).Replace(line)
+		cmd := exec.Command(etcdshift(t), strings.Fields(words)...)
+		require.NoError(t, cmd.Start())
+		ended := make(chan error)
+		go func() { ended <- cmd.Wait() }()
+		peak, running := int64(0), true
+		for running {
+			select {
+			case err := <-ended:
+				require.NoError(t, err, line)
+				running = false
+			case <-time.After(5 * time.Millisecond):
+				peak = max(peak, anonymous(cmd.Process.Pid))
+			}
+		}
+		t.Logf("%s: %d MiB, %v of CPU time", line, peak>>20, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+		require.Less(t, peak, int64(256<<20), line)
+	}
+}
+
+// fill puts keys of 8 KiB until they have a size.
+func fill(t testing.TB, s *store, size int64) {
+	t.Helper()
+	const value = 8 << 10
+	var next atomic.Int64
+	var clients sync.WaitGroup
+	for range 16 {
+		clients.Go(func() {
+			data := make([]byte, value)
+			r := rand.NewChaCha8([32]byte{1})
+			for n := next.Add(1); n*value < size; n = next.Add(1) {
+				_, _ = r.Read(data)
+				key := fmt.Sprintf("/registry/configmaps/ns-%d/cm-%d", n%1000, n)
+				if _, err := s.Put(t.Context(), key, string(data)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	clients.Wait()
+}
+
+// anonymous returns the memory of a process without the pages of mapped files.
+func anonymous(pid int) (bytes int64) {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, rest, _ := strings.Cut(string(status), "RssAnon:")
+	_, _ = fmt.Sscanf(rest, "%d", &bytes)
+	return bytes << 10
 }

@@ -33,8 +33,8 @@ func startStore(t testing.TB, dataDir string) *store {
 	return startRelease(t, "etcd", dataDir)
 }
 
-// startRelease is startStore for an etcd of bin/.
-func startRelease(t testing.TB, server, dataDir string) *store {
+// startRelease is startStore for an etcd of bin/, with more flags.
+func startRelease(t testing.TB, server, dataDir string, more ...string) *store {
 	t.Helper()
 	s := &store{}
 	s.process, _ = startReady(t, server, func(port string) bool {
@@ -50,11 +50,11 @@ func startRelease(t testing.TB, server, dataDir string) *store {
 		s.Client, s.url = client, client.Endpoints()[0]
 		return true
 	}, func(port string) []string {
-		return []string{
+		return append([]string{
 			"--name=default", "--data-dir=" + dataDir, "--log-level=warn", "--unsafe-no-fsync",
 			"--listen-client-urls=http://127.0.0.1:" + port, "--advertise-client-urls=http://127.0.0.1:" + port,
 			"--listen-peer-urls=http://127.0.0.1:" + freePort(t),
-		}
+		}, more...)
 	})
 	t.Cleanup(func() { _ = s.Close() })
 	return s
