@@ -56,7 +56,7 @@ type Head struct {
 	Input   snapshot.FileInfo  `json:"input"`
 	Output  *snapshot.FileInfo `json:"output,omitempty"` // missing if nothing was written
 	Kinds   []KindCount        `json:"kinds"`
-	// of kcp import: the archive, or the shard of --orphans-from
+	// of import and kcp import: the archive, or the shard of --orphans-from
 	Archive *snapshot.FileInfo `json:"archive,omitempty"`
 }
 

@@ -33,13 +33,16 @@ type Spec struct {
 	NotForRestore bool // the output is not for a cluster
 	Unread        bool // values are copied unread
 
-	// Arguments names the arguments before IN and OUT; nil for none.
-	Arguments func(a *Args) []string
-	Flags     []Flag
-	Codes     []*finding.Code   // of problems in its reports
-	Settles   map[string]string // by code, another remedy than --allow
-	Sections  []Section         // of its reports, empty
-	Appendix  Section           // of its reports, empty; nil for none
+	// Arguments names the arguments up to OUT; nil for IN and OUT. IN is the one before OUT, or
+	// with InputFirst the first one.
+	Arguments  func(a *Args) []string
+	InputFirst bool
+
+	Flags    []Flag
+	Codes    []*finding.Code   // of problems in its reports
+	Settles  map[string]string // by code, another remedy than --allow
+	Sections []Section         // of its reports, empty
+	Appendix Section           // of its reports, empty; nil for none
 
 	// New makes the transform from the command line; mistakes in the command line are errors of
 	// [Usagef].
@@ -136,10 +139,10 @@ type Values interface {
 // Args is a command line.
 type Args struct {
 	Values
-	Arguments []string // all; for New only the arguments before the input
+	Arguments []string // all; for New only the arguments besides IN, OUT and Rest
 	In, Out   string
 	Rest      []string // the arguments after the output
-	Prefixes  []string // of --prefix
+	Prefixes  []string // of --prefix; New may set other ones for the input
 	// Open opens one more snapshot, with the EncryptionConfiguration of the named flag. The
 	// snapshot is closed after the run.
 	Open func(ctx context.Context, path, configFlag string) (*File, error)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -193,7 +194,7 @@ spec: {group: example.com, names: {plural: things, kind: Thing}, scope: Cluster,
 	crd, err := schema.ParseCRD([]byte(r.out[key]))
 	require.NoError(t, err)
 	obj := crd.Object()
-	require.Equal(t, mintUID(digestOf(t, path), []byte(key)), string(obj.UID))
+	require.Equal(t, objects.MintUID(digestOf(t, path), []byte(key)), string(obj.UID))
 	require.EqualValues(t, 1, obj.Generation)
 	require.False(t, obj.CreationTimestamp.IsZero())
 	require.Equal(t, []string{"v3"}, crd.StoredVersions())

@@ -3,7 +3,6 @@ package calico
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"math/bits"
@@ -292,18 +291,4 @@ func seenUID(stored uuid.UUID) uuid.UUID {
 		}
 	}
 	return stored
-}
-
-// mintUID returns a new UID: a version 4 UUID in form, but derived from input digest and key, so
-// that a second run writes the same bytes.
-func mintUID(digest [32]byte, key []byte) string {
-	h := sha256.New()
-	h.Write([]byte("etcdshift uid\x00"))
-	h.Write(digest[:])
-	h.Write(key)
-	var id uuid.UUID
-	copy(id[:], h.Sum(nil))
-	id[6] = id[6]&0x0f | 0x40 // version 4
-	id[8] = id[8]&0x3f | 0x80 // RFC 4122 variant
-	return id.String()
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -128,7 +129,7 @@ func (s *store) created(key []byte) (uid string, at time.Time, err error) {
 		return "", at, err
 	}
 	digest, err := s.InputDigest(s.ctx)
-	return mintUID(digest, key), at, err
+	return objects.MintUID(digest, key), at, err
 }
 
 // planMigration plans one prefix. Where found is false there is nothing of the v1 group, and

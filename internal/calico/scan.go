@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -33,7 +34,7 @@ func (m *run) scan() error {
 			return err
 		}
 		for _, id := range m.table.records {
-			id.mutableOptional().minted = mintUID(digest, id.v3key(m.keys))
+			id.mutableOptional().minted = objects.MintUID(digest, id.v3key(m.keys))
 		}
 	}
 	for _, group := range m.table.sort() {

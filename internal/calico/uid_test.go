@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/objects"
 )
 
 func TestConvertUID(t *testing.T) {
@@ -53,11 +55,11 @@ func FuzzConvertUIDIsItsOwnInverse(f *testing.F) {
 }
 
 func TestMintUID(t *testing.T) {
-	a := mintUID([32]byte{1}, []byte("/registry/projectcalico.org/tiers/default"))
-	require.Equal(t, a, mintUID([32]byte{1}, []byte("/registry/projectcalico.org/tiers/default")),
+	a := objects.MintUID([32]byte{1}, []byte("/registry/projectcalico.org/tiers/default"))
+	require.Equal(t, a, objects.MintUID([32]byte{1}, []byte("/registry/projectcalico.org/tiers/default")),
 		"the same for the same input and key")
-	require.NotEqual(t, a, mintUID([32]byte{2}, []byte("/registry/projectcalico.org/tiers/default")))
-	require.NotEqual(t, a, mintUID([32]byte{1}, []byte("/registry/projectcalico.org/tiers/other")))
+	require.NotEqual(t, a, objects.MintUID([32]byte{2}, []byte("/registry/projectcalico.org/tiers/default")))
+	require.NotEqual(t, a, objects.MintUID([32]byte{1}, []byte("/registry/projectcalico.org/tiers/other")))
 	require.EqualValues(t, 4, uuid.MustParse(a).Version())
 	require.Equal(t, uuid.RFC4122, uuid.MustParse(a).Variant())
 }

@@ -91,16 +91,16 @@ func TestExplainListsRaised(t *testing.T) {
 // rootsOf returns suffixes of the command's package, the roots of raised: types, if the package has
 // several commands.
 func rootsOf(spec transform.Spec) []string {
-	switch spec.Name {
-	case "apply":
+	switch spec.Command() {
+	case "policy apply":
 		return []string{".apply)", ".Choice)"}
 	case "crop":
 		return []string{".Crop)"}
-	case "extract":
+	case "extract", "kcp extract":
 		return []string{".Extract)"}
-	case "purge":
+	case "kcp purge":
 		return []string{".Purge)"}
-	case "import":
+	case "kcp import":
 		return []string{".Import)", ".PutBack)"}
 	}
 	return []string{""}

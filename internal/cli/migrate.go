@@ -261,6 +261,9 @@ func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Op
 		in = len(names) - len(rest) - 2
 	}
 	args.Arguments, args.In, args.Out, args.Rest = given[:in], given[in], given[in+1], given[in+2:]
+	if m.InputFirst {
+		args.Arguments, args.In = given[1:in+1], given[0]
+	}
 	o = transform.Options{
 		Command: commandPath(c), In: args.In, Out: args.Out, Prefixes: args.Prefixes,
 		DryRun: c.Bool("dry-run"), CountUIDs: !c.IsSet("report") && !wantsJSON(c),
@@ -306,6 +309,7 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 	if err != nil {
 		return fail(usageOf(c, err))
 	}
+	o.Prefixes = args.Prefixes
 	if _, err := os.Stat(o.In); err != nil && !s3.Is(o.In) { // before waiting for a missing KMS plugin
 		return fail(err)
 	}

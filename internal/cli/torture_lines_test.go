@@ -133,6 +133,7 @@ func tortureLaws() map[string]tortureLaw {
 		"report":   {[]int{0, 1, 5}, []int{0, 1}}, "delete": chosen, "patch": chosen, "compact": change, "run": change,
 		"migrate": change, "policy apply": change,
 		"rename-node": change, "prepare-restore": change, "sanitize": change, "crop": chosen, "extract": chosen,
+		"import":      change,
 		"kcp extract": change, "kcp purge": change, "kcp import": change, "sign": {[]int{0}, []int{0}},
 		"status": show, "restore": {[]int{0, 1, 3}, []int{0}}, "salvage": {[]int{0, 1, 4}, []int{0, 4}},
 		"save": {[]int{0, 1, 3}, []int{0}},
@@ -193,6 +194,8 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"prepare-restore IN OUT" + turn("", " --isolate --report OUT.json"),
 		"sanitize IN OUT --keep-names --plaintext",
 		"extract IN OUT " + turn("-n NS --needed", "OBJECT -n NS", "KIND -A", "-l a=b -A"),
+		turn("import IN OTHER OUT --on-conflict take", "import OTHER IN OUT --on-conflict keep") +
+			" --allow not-an-archive",
 		"crop IN OUT " + turn("-n NS --needed", "OBJECT -n NS --allow owner-outside", "KIND -A --needed", "-l a=b -A"),
 		turn("delete IN OUT OBJECT -n NS", "delete IN OUT KIND --all -A",
 			"delete IN OUT KIND -A --where object.metadata.name==\"x\""),

@@ -21,7 +21,7 @@ import (
 // Codes about deletions and namespaces.
 var (
 	codeNamespaceGone        = finding.Lookup("namespace-gone")
-	codeNamespaceTerminating = finding.Lookup("namespace-terminating")
+	codeNamespaceTerminating = finding.Lookup("namespace-terminating").As(finding.Warning, "")
 	codeDeletingVolume       = finding.Lookup("deleting-volume")
 	codeDeleting             = finding.Lookup("deleting")
 )

@@ -34,7 +34,7 @@ var (
 	codeBadMetadata     = finding.Lookup("metadata-dropped")
 	codeUnknownKind     = finding.Lookup("unknown-kind")
 	codeKeyMismatch     = finding.Lookup("key-mismatch")
-	codeDuplicateUID    = finding.Lookup("duplicate-uid")
+	codeDuplicateUID    = finding.Lookup("duplicate-uid").As(finding.Warning, "")
 	codeTooLarge        = finding.Lookup("value-too-large")
 	codeNearLimit       = finding.Lookup("value-near-limit")
 	codeLeaseGone       = finding.Lookup("lease-gone")

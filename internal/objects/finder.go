@@ -97,8 +97,8 @@ func (f *Finder) Get(
 }
 
 // Owner returns the key of an owner of an object, and the owner, nil for none, as the garbage
-// collector finds it: by kind and name in the namespace of the object, and by UID. The key is "" for
-// an owner of an unknown kind: the garbage collector keeps the object.
+// collector finds it: by kind and name in the namespace of the object, and by UID. The key is ""
+// for an owner of an unknown kind: the garbage collector keeps the object.
 func (f *Finder) Owner(
 	ctx context.Context, of keys.Key, ref encoding.OwnerReference,
 ) (key string, e *transform.Entry, err error) {

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/transform"
@@ -17,6 +19,20 @@ type UID [12]byte
 func ToUID[T string | []byte](text T) UID {
 	sum := sha256.Sum256([]byte(text))
 	return UID(sum[:12])
+}
+
+// MintUID returns a new UID: a version 4 UUID in form, but derived from input digest and key, so
+// that a second run writes the same bytes.
+func MintUID(digest [32]byte, key []byte) string {
+	h := sha256.New()
+	h.Write([]byte("etcdshift uid\x00"))
+	h.Write(digest[:])
+	h.Write(key)
+	var id uuid.UUID
+	copy(id[:], h.Sum(nil))
+	id[6] = id[6]&0x0f | 0x40 // version 4
+	id[8] = id[8]&0x3f | 0x80 // RFC 4122 variant
+	return id.String()
 }
 
 // EditOwners stages an object with its owner references edited, and lists the changes in the

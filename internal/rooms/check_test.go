@@ -39,9 +39,10 @@ func mayImport() map[string][]string {
 		"inspect":              with("internal/bounded", "internal/redact", "finding"),
 		"internal/doctor": with("internal/bounded", "internal/kcp", "internal/machines", "internal/objects",
 			"internal/redact", "inspect", "finding"),
-		"internal/kcp":        with("inspect", "finding"),
-		"internal/archive":    with("internal/kcp", "finding"),
-		"internal/kcp/move":   with("internal/kcp", "internal/archive", "transform", "inspect", "finding"),
+		"internal/kcp":     with("inspect", "finding"),
+		"internal/archive": with("internal/kcp", "finding"),
+		"internal/kcp/move": with("internal/kcp", "internal/archive", "internal/objects", "transform", "inspect",
+			"finding"),
 		"internal/machines":   with("finding", "inspect"),
 		"internal/redact":     with("internal/bounded"),
 		"snapshot":            {"internal/publish", "internal/stream", "finding"},
@@ -105,7 +106,7 @@ const changes = "a change"
 // kind returns the table row of a room.
 func kind(room string) string {
 	switch name, _ := strings.CutPrefix(room, "internal/"); name {
-	case "calico", "compact", "crop", "patch", "plan", "preparerestore", "remove", "renamenode", "sanitize",
+	case "calico", "compact", "crop", "graft", "patch", "plan", "preparerestore", "remove", "renamenode", "sanitize",
 		"storageversion":
 		return changes
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/calico"
 	"github.com/etcdshift/etcdshift/internal/compact"
 	"github.com/etcdshift/etcdshift/internal/crop"
+	"github.com/etcdshift/etcdshift/internal/graft"
 	"github.com/etcdshift/etcdshift/internal/kcp/move"
 	"github.com/etcdshift/etcdshift/internal/patch"
 	"github.com/etcdshift/etcdshift/internal/plan"
@@ -29,6 +30,7 @@ func All() []transform.Spec {
 		sanitize.Spec,
 		crop.Spec,
 		crop.ExtractSpec,
+		graft.Spec,
 		move.ExtractSpec,
 		move.PurgeSpec,
 		move.ImportSpec,

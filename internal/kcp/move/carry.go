@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"maps"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/archive"
-	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -41,9 +39,7 @@ type carrier struct {
 	staged   []carried
 	receipts *Receipts         // a section of the report
 	changed  map[string][]byte // new values of records of the shard
-	// undecryptable has a key of each type for which all encrypted values in the shard are
-	// undecryptable.
-	undecryptable map[schema.GroupResource]string
+	stager   *objects.Carrier
 }
 
 func newCarrier(ctx context.Context, v *transform.View, from *origin, dest *destination) (*carrier, error) {
@@ -51,13 +47,14 @@ func newCarrier(ctx context.Context, v *transform.View, from *origin, dest *dest
 		reporter: reporter{v.Raise, dest.shard.Prefix}, view: v, from: from, dest: dest,
 		to:      keys.KCPShard{Prefix: dest.shard.Prefix},
 		serving: newServing(dest.shard), receipts: &Receipts{}, changed: map[string][]byte{},
-		undecryptable: map[schema.GroupResource]string{},
 	}
 	v.Report().Sections = append(v.Report().Sections, c.receipts)
 	v.Make(transform.Output{Check: func(ctx context.Context, out *inspect.Reader) error {
 		return from.reader.Snapshot().Guard(func() error { return c.check(ctx, out) })
 	}})
-	return c, c.findUndecryptable(ctx)
+	var err error
+	c.stager, err = objects.NewCarrier(ctx, v, from.reader)
+	return c, err
 }
 
 // carryObject is carry for an object that the shard has to serve.
@@ -71,9 +68,7 @@ func (c *carrier) carryObject(ctx context.Context, r original, change edit) erro
 	return nil
 }
 
-// carry stages one record under its key in the shard, which must be unused. The stored bytes stay
-// if the API servers of the shard would store the same bytes; otherwise the value is encrypted for
-// the shard.
+// carry stages one record under its key in the shard, which must be unused.
 func (c *carrier) carry(ctx context.Context, r original, change edit) error {
 	to := c.to.Format(r.key)
 	if err := c.from.reader.Decrypt(ctx, r.Entry); err != nil {
@@ -86,34 +81,18 @@ func (c *carrier) carry(ctx context.Context, r original, change edit) error {
 	if err != nil {
 		return err
 	}
-	if exposed, err := c.exposed(ctx, r, to); err != nil || exposed || c.held {
-		return err
-	}
-	s := carried{from: r.stored(), to: to, cluster: r.key.Cluster, edit: change}
-	e := &inspect.Entry{Key: to, Stored: r.Stored}
-	if err := c.view.Reader().Decrypt(ctx, e); err != nil {
-		return err
-	}
-	if e.Undecryptable == nil && !e.Stale && bytes.Equal(e.Value, value) {
-		return c.stage(ctx, s, r.Stored, c.view.CreateStored)
-	}
-	return c.stage(ctx, s, value, c.view.Create)
-}
-
-// stage creates a record with its TTL in the origin.
-func (c *carrier) stage(
-	ctx context.Context, s carried, value []byte,
-	create func(ctx context.Context, key, value []byte, lease int64) error,
-) error {
-	lease, err := int64(0), error(nil)
-	if ttl := c.from.ttl(s.from.Lease); ttl != 0 {
-		lease, err = c.view.Grant(ctx, s.from.Lease, ttl)
-	}
+	reason, err := c.stager.Exposed(ctx, r.Entry, to, "the shard")
 	if err != nil {
 		return err
 	}
-	c.staged = append(c.staged, s)
-	return create(ctx, s.to, value, lease)
+	if reason != "" {
+		c.raise(string(to), codeWouldBePlaintext, "%s", reason)
+	}
+	if reason != "" || c.held {
+		return nil
+	}
+	c.staged = append(c.staged, carried{from: r.stored(), to: to, cluster: r.key.Cluster, edit: change})
+	return c.stager.Create(ctx, r.Entry, to, value)
 }
 
 // of applies the edit to a decrypted record.
@@ -137,67 +116,10 @@ func (c *carrier) carryUndecryptable(ctx context.Context, r original, to []byte,
 	case change != nil:
 		c.refuse(key, codeEncrypted, "%s; it has to be changed", reason)
 	case c.raise(key, codeEncrypted, "%s", reason) && !c.held:
-		s := carried{from: r.stored(), to: to, cluster: r.key.Cluster, undecryptable: true}
-		return c.stage(ctx, s, r.Stored, c.view.CreateStored)
+		c.staged = append(c.staged, carried{from: r.stored(), to: to, cluster: r.key.Cluster, undecryptable: true})
+		return c.stager.CreateStored(ctx, r.Entry, to)
 	}
 	return nil
-}
-
-// exposed reports a value that must not be stored as plaintext: the origin encrypts the value, or
-// the shard encrypts its type.
-func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, error) {
-	encrypts, err := c.view.Encrypts(ctx, to)
-	if err != nil || encrypts {
-		return false, err
-	}
-	example, undecryptable := c.undecryptable[r.key.Resource]
-	switch {
-	case isEncrypted(r.Stored):
-		c.raise(string(to), codeWouldBePlaintext,
-			"it is encrypted, and %s would be stored in the clear here: no configuration encrypts them", r.key.Resource)
-	case undecryptable:
-		c.raise(string(to), codeWouldBePlaintext,
-			"the shard encrypts %s, as %q, and no configuration says how: it would be stored in the clear",
-			r.key.Resource, example)
-	default:
-		return false, nil
-	}
-	return true, nil
-}
-
-// findUndecryptable finds the types for which all encrypted values in the shard are undecryptable.
-// One decryptable value shows that the configuration is the servers' configuration.
-func (c *carrier) findUndecryptable(ctx context.Context) error {
-	known := map[schema.GroupResource]bool{}
-	return stream.Each(c.view.Reader().Raw(ctx, []byte(c.to.Prefix+"/")), func(e inspect.Entry) error {
-		if !isEncrypted(e.Stored) {
-			return nil
-		}
-		key, err := e.ParseKey()
-		if err != nil || key.Prefix != c.to.Prefix || known[key.Resource] {
-			return nil
-		}
-		switch knows, err := c.knows(ctx, &e); {
-		case err != nil:
-			return err
-		case knows:
-			known[key.Resource] = true
-			delete(c.undecryptable, key.Resource)
-		case c.undecryptable[key.Resource] == "":
-			c.undecryptable[key.Resource] = string(e.Key)
-		}
-		return nil
-	})
-}
-
-// knows reports whether the run's configuration encrypts the values of a key, or decrypts the value
-// of e.
-func (c *carrier) knows(ctx context.Context, e *inspect.Entry) (bool, error) {
-	if encrypts, err := c.view.Encrypts(ctx, e.Key); err != nil || encrypts {
-		return encrypts, err
-	}
-	err := c.view.Reader().Decrypt(ctx, e)
-	return err == nil && e.Undecryptable == nil, err
 }
 
 // check proves that the output has the staged records with their values and TTLs, the changed

@@ -1,0 +1,245 @@
+package graft
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/archive"
+	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Graft adds the records of an archive to a snapshot.
+type Graft struct {
+	Archive    *transform.File // stays open while the Graft is in use
+	OnConflict string          // keep or take; "" to refuse
+	// ToPrefix replaces the storage prefix FromPrefix of the archive; "" keeps the prefixes.
+	FromPrefix, ToPrefix string
+
+	proven   bool     // the archive has a manifest, and is complete
+	prefixes []string // storage prefixes of the archive
+}
+
+// Plan stages the records in the order of their revisions, then checks the result.
+func (g *Graft) Plan(ctx context.Context, v *transform.View) error {
+	if err := archive.Refuse(ctx, v.Reader().Snapshot()); err != nil {
+		return finding.WithHint(err, "the order is: etcdshift import B ARCHIVE OUT")
+	}
+	return g.Archive.Snapshot().Guard(func() error {
+		r := &run{
+			Graft: g, ctx: ctx, view: v, byKey: map[string]*item{}, uids: map[objects.UID]string{},
+			replaced: map[objects.UID]string{}, lacks: map[string]*lack{},
+		}
+		return r.plan()
+	})
+}
+
+// run is one import.
+type run struct {
+	*Graft
+	ctx      context.Context
+	view     *transform.View
+	from, to keys.Layouts // of the archive and of the input
+	carrier  *objects.Carrier
+	items    []*item
+	byKey    map[string]*item
+	uids     map[objects.UID]string // keys of items
+	replaced map[objects.UID]string // keys of items, by the UID of the object that they replace
+	outside  []string               // keys of the archive that are not below FromPrefix
+	section  *Imported
+
+	types  *inspect.Types // of the input with the items
+	finder *objects.Finder
+	lacks  map[string]*lack // by the key of the missing object
+}
+
+// item is a staged record.
+type item struct {
+	at       []byte
+	key      keys.Key         // of the input's layout
+	replaces *transform.Entry // nil for a new key
+}
+
+func (r *run) plan() error {
+	r.section = &Imported{Import: &Counts{Types: []TypeCount{}, Addresses: []string{}}}
+	r.view.Report().Sections = append(r.view.Report().Sections, r.section)
+	if err := r.open(); err != nil {
+		return err
+	}
+	if err := stream.Each(r.Archive.Raw(r.ctx, nil), func(e inspect.Entry) error { return r.carry(&e) }); err != nil {
+		return err
+	}
+	if n := len(r.outside); n > 0 {
+		r.view.Raise(r.outside[0], finding.UnknownKey.Because(
+			"%d records of the archive are not below %s, and are not imported", n, r.FromPrefix))
+	}
+	var err error
+	if r.types, err = r.view.Types(r.ctx); err != nil {
+		return err
+	}
+	r.finder = objects.NewFinder(r.view, r.types, r.to.Storages())
+	for _, check := range []func() error{r.checkUIDs, r.checkNames, r.checkVolumes, r.checkServices, r.checkQuotas,
+		r.checkAdmission} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open reads the archive's layout, and names the archive in the report.
+func (r *run) open() (err error) {
+	s := r.Archive.Snapshot()
+	info, err := s.Info(r.ctx)
+	if err != nil {
+		return err
+	}
+	r.view.Report().Archive = &info
+	for _, odd := range transform.OddFile(s) {
+		odd.Reason = s.Path() + ": " + odd.Reason
+		r.view.Raise("", odd)
+	}
+	if !r.proven {
+		r.view.Raise("", codeNotArchive.Because("%s has no manifest: nothing proves that it is complete", s.Path()))
+	}
+	if r.from, err = r.Archive.Layouts(r.ctx); err != nil {
+		return err
+	}
+	if r.to, err = r.view.Layouts(r.ctx); err != nil {
+		return err
+	}
+	for _, storage := range append(r.from.Storages(), r.to.Storages()...) {
+		if storage.Flavour.KCP() {
+			r.view.Raise(storage.Prefix+"/", transform.CodeUnsupportedLayout.Because(
+				"it is laid out as a %s, where each logical cluster has namespaces of its own; kcp import takes "+
+					"logical clusters", storage.Flavour).Decided(finding.Refused))
+		}
+	}
+	r.carrier, err = objects.NewCarrier(r.ctx, r.view, r.Archive.Reader)
+	return err
+}
+
+// carry stages a record of the archive.
+func (r *run) carry(e *inspect.Entry) error {
+	storage, inside := r.from.Of(e.Key)
+	to := e.Key
+	switch {
+	case len(e.Key) == 0: // the record of a raised revision
+		return nil
+	case r.ToPrefix == "":
+	case !inside || storage.Prefix != r.FromPrefix:
+		r.outside = append(r.outside, string(e.Key))
+		return nil
+	default:
+		to = append([]byte(r.ToPrefix), e.Key[len(r.FromPrefix):]...)
+	}
+	if err := r.Archive.Decrypt(r.ctx, e); err != nil {
+		return err
+	}
+	key, _, _ := r.to.Parse(to) // a key of no type has no name
+	it := &item{at: bytes.Clone(to), key: key}
+	here, err := r.view.Get(r.ctx, to)
+	if err != nil {
+		return err
+	}
+	if here != nil {
+		if takes := r.meet(it, e, here); !takes {
+			return nil
+		}
+	}
+	return r.stage(it, e, here)
+}
+
+// stage stages a record, in place of the record of the input, if any.
+func (r *run) stage(it *item, e *inspect.Entry, here *transform.Entry) error {
+	reason, err := r.carrier.Exposed(r.ctx, e, it.at, "B")
+	switch {
+	case err != nil:
+		return err
+	case e.Undecryptable != nil && !bytes.Equal(it.at, e.Key):
+		r.view.Raise(string(it.at), codeEncrypted.Because("it cannot be decrypted, and under another key than %q no "+
+			"server could decrypt it: %v", e.Key, e.Undecryptable).Decided(finding.Refused))
+		return nil
+	case e.Undecryptable != nil:
+		if !r.view.Raise(string(it.at), codeEncrypted.Because("it cannot be decrypted: %v", e.Undecryptable)) {
+			return nil
+		}
+	case reason != "":
+		r.view.Raise(string(it.at), codeExposed.Because("%s", reason))
+		return nil
+	}
+	count := r.section.of(it.key)
+	if count.Created++; here != nil {
+		count.Created, count.Replaced = count.Created-1, count.Replaced+1
+		if err := r.view.Delete(r.ctx, it.at); err != nil { // the record below is an update
+			return err
+		}
+		it.replaces = here
+		r.replaced[objects.ToUID(uidOf(here))] = string(it.at)
+	}
+	if r.carrier.TTL(e.Lease) > 0 {
+		r.section.Import.Leased++
+	}
+	r.items = append(r.items, it)
+	r.byKey[string(it.at)] = it
+	if uid := uidOf(e); uid != "" {
+		r.uids[objects.ToUID(uid)] = string(it.at)
+		delete(r.replaced, objects.ToUID(uid)) // the same object
+	}
+	if e.Undecryptable != nil || it.key.Name == "" {
+		return r.carrier.CreateStored(r.ctx, e, it.at)
+	}
+	return r.carrier.Create(r.ctx, e, it.at, e.Value)
+}
+
+// meet decides about a key that the input has: takes is true for the record of the archive.
+func (r *run) meet(it *item, e *inspect.Entry, here *transform.Entry) (takes bool) {
+	count := r.section.of(it.key)
+	known := e.Undecryptable == nil && here.Undecryptable == nil
+	if known && bytes.Equal(e.Value, here.Value) || bytes.Equal(e.Key, here.Key) && bytes.Equal(e.Stored, here.Stored) {
+		count.Same++
+		return false
+	}
+	if keys.IsRecord(it.key.Resource) { // the API servers of B keep their own
+		count.Kept++
+		return false
+	}
+	found := codeKeyExists.Because("%s", differs(e, here, known))
+	switch r.OnConflict {
+	case keep:
+		found = found.Decided("B's record stays (--on-conflict keep)")
+	case take:
+		found, takes = found.Decided("the archive's record takes its place (--on-conflict take)"), true
+	}
+	r.view.Raise(string(it.at), found)
+	if !takes {
+		count.Kept++
+	}
+	return takes
+}
+
+// differs describes the conflict of two values.
+func differs(e *inspect.Entry, here *transform.Entry, known bool) string {
+	if !known {
+		return "B has the key; whether with the same value is unknown: one of them cannot be decrypted"
+	}
+	mine, err := e.Meta()
+	theirs, err2 := here.Meta()
+	if err == nil && err2 == nil && mine.UID != theirs.UID {
+		return fmt.Sprintf("B has another object of this name, with UID %s", theirs.UID)
+	}
+	return "B has the object with another value"
+}
+
+// uidOf returns the UID of an object, "" if unknown.
+func uidOf(e *inspect.Entry) string {
+	if meta, err := e.Meta(); err == nil && e.Undecryptable == nil {
+		return meta.UID
+	}
+	return ""
+}

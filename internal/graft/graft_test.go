@@ -1,0 +1,491 @@
+package graft
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/transformtest"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// importing runs a command line with flags.
+func importing(t testing.TB, in, from, line string, allow ...string) (*transform.Report, string, error) {
+	t.Helper()
+	ctx := context.Background()
+	args := transformtest.Args(strings.Fields(line)...)
+	if prefix := args.String("prefix"); prefix != "" {
+		args.Prefixes = []string{prefix}
+	}
+	args.Arguments = []string{from}
+	args.Open = func(ctx context.Context, path, _ string) (*transform.File, error) {
+		s, err := snapshot.Open(ctx, path, snapshot.Config{})
+		if err != nil {
+			return nil, err
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return &transform.File{Reader: inspect.NewReader(s, nil, args.Prefixes...)}, nil
+	}
+	change, err := Spec.New(ctx, args)
+	if err != nil {
+		return nil, "", err
+	}
+	out := filepath.Join(t.TempDir(), "out.db")
+	r, err := transform.Run(ctx,
+		transform.Options{Command: "import", In: in, Out: out, Allow: allow, Prefixes: args.Prefixes}, change)
+	return r, out, err
+}
+
+// planFunc is a transform for test inputs.
+type planFunc func(ctx context.Context, v *transform.View) error
+
+func (f planFunc) Plan(ctx context.Context, v *transform.View) error { return f(ctx, v) }
+
+// split writes the records of a snapshot for which taken is true, and the others, as two snapshots.
+func split(t testing.TB, in string, taken func(key string) bool) (part, rest string) {
+	t.Helper()
+	ctx, dir := context.Background(), t.TempDir()
+	part, rest = filepath.Join(dir, "part.db"), filepath.Join(dir, "rest.db")
+	run := func(out string, plan planFunc) {
+		_, err := transform.Run(ctx, transform.Options{In: in, Out: out}, plan)
+		require.NoError(t, err)
+	}
+	run(part, func(ctx context.Context, v *transform.View) error {
+		v.Make(transform.Output{Anew: true})
+		src := v.Reader().Snapshot()
+		granted, err := src.Leases(ctx)
+		if err != nil {
+			return err
+		}
+		info, err := src.Info(ctx)
+		if err != nil {
+			return err
+		}
+		content := &snapshot.Content{Revision: info.Revision, Hold: true}
+		for _, id := range slices.Sorted(maps.Keys(granted)) {
+			content.Leases = append(content.Leases, snapshot.Lease{ID: id, TTL: granted[id]})
+		}
+		content.Records = stream.Of(func(yield func(*snapshot.Record) error) error {
+			return stream.Each(src.Live(ctx, nil), func(rec *snapshot.Record) error {
+				if !taken(string(rec.Key)) {
+					return nil
+				}
+				return yield(rec)
+			})
+		})
+		v.Make(transform.Output{Build: content})
+		return nil
+	})
+	run(rest, func(ctx context.Context, v *transform.View) error {
+		return stream.Each(v.Live(ctx, nil), func(e *transform.Entry) error {
+			if !taken(string(e.Key)) {
+				return nil
+			}
+			return v.Delete(ctx, e.Key)
+		})
+	})
+	return part, rest
+}
+
+// stored is a live record without its revisions.
+type stored struct {
+	Value string
+	TTL   int64
+}
+
+func live(t testing.TB, path string) map[string]stored {
+	t.Helper()
+	ctx := context.Background()
+	s, err := snapshot.Open(ctx, path, snapshot.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	leases, err := s.Leases(ctx)
+	require.NoError(t, err)
+	all := map[string]stored{}
+	for rec, err := range s.Live(ctx, nil) {
+		require.NoError(t, err)
+		if len(rec.Key) > 0 {
+			all[string(rec.Key)] = stored{string(rec.Value), leases[rec.Lease]}
+		}
+	}
+	return all
+}
+
+// fixtures returns the recorded snapshots that can be read.
+func fixtures(t testing.TB) (files []string) {
+	t.Helper()
+	for _, pattern := range []string{"calico/*.db.gz", "kubectl/*.db.gz", "storage/*.db.gz"} {
+		found, err := filepath.Glob(filepath.Join("..", "..", "testdata", pattern))
+		require.NoError(t, err)
+		files = append(files, found...)
+	}
+	require.Greater(t, len(files), 4)
+	return slices.DeleteFunc(files, func(path string) bool { // its definition lacks a stored version
+		return strings.Contains(path, "trimmed")
+	})
+}
+
+// TestPutBack checks random selections of each recorded file, taken out, deleted and put back: the
+// live records are those of before, record for record, allocators included.
+func TestPutBack(t *testing.T) {
+	for _, path := range fixtures(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			before := live(t, path)
+			all := slices.Sorted(maps.Keys(before))
+			random := rand.New(rand.NewPCG(11, uint64(len(all))))
+			for range 5 {
+				taken := selection(random, all)
+				part, rest := split(t, path, func(key string) bool { return taken[key] })
+				r, out, err := importing(t, rest, part, "", finding.Allowable(codes())...)
+				require.NoError(t, err, "%v", r.Problems)
+				require.Equal(t, before, live(t, out))
+				_, again, err := importing(t, rest, part, "", finding.Allowable(codes())...)
+				require.NoError(t, err)
+				require.Equal(t, read(t, out), read(t, again))
+				r, same, err := importing(t, out, part, "", "not-an-archive")
+				require.NoError(t, err, "%v", r.Problems)
+				require.Equal(t, transform.Unchanged, r.Outcome)
+				require.Equal(t, before, live(t, same))
+			}
+		})
+	}
+}
+
+func read(t testing.TB, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return data
+}
+
+// selection returns random keys: those of a folder, those with a common part, or any.
+func selection(random *rand.Rand, all []string) map[string]bool {
+	taken, one := map[string]bool{}, strings.Split(all[random.IntN(len(all))], "/")
+	word := one[1+random.IntN(len(one)-1)]
+	kind := random.IntN(3)
+	for _, key := range all {
+		if kind < 2 && slices.Contains(strings.Split(key, "/"), word) || kind == 2 && random.IntN(4) == 0 {
+			taken[key] = true
+		}
+	}
+	return taken
+}
+
+// object returns a script line that writes an object with the UID u-NAME; more is JSON.
+func object(apiVersion, kind, dir, namespace, name, metadata, more string) string {
+	in, at := "", dir+"/"+name
+	if namespace != "" {
+		in, at = fmt.Sprintf(`,"namespace":%q`, namespace), dir+"/"+namespace+"/"+name
+	}
+	value := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"uid":"u-%s"%s%s}%s}`, apiVersion, kind, name,
+		name, in, metadata, more)
+	if !json.Valid([]byte(value)) {
+		panic(value)
+	}
+	return "put /registry/" + at + " " + strconv.Quote(value)
+}
+
+func core(kind, dir, namespace, name, more string) string {
+	return object("v1", kind, dir, namespace, name, "", more)
+}
+
+func build(t testing.TB, lines ...string) string { return etcdtest.Build(t, strings.Join(lines, "\n")) }
+
+func svc(name, ip string, port int) string {
+	return core("Service", "services/specs", "a", name, fmt.Sprintf(
+		`,"spec":{"type":"NodePort","clusterIP":%q,"clusterIPs":[%q],"ports":[{"port":80,"nodePort":%d}]}`, ip, ip, port))
+}
+
+func ranges(name, of string, data []byte) string {
+	text, _ := json.Marshal(data)
+	return "put /registry/ranges/" + name + " " + strconv.Quote(fmt.Sprintf(
+		`{"apiVersion":"v1","kind":"RangeAllocation","metadata":{},"range":%q,"data":%s}`, of, text))
+}
+
+func address(ip, resource, namespace, name string) string {
+	return object("networking.k8s.io/v1", "IPAddress", "ipaddresses", "", ip,
+		`,"labels":{"ipaddress.kubernetes.io/ip-family":"IPv4"}`, fmt.Sprintf(
+			`,"spec":{"parentRef":{"group":"","resource":%q,"namespace":%q,"name":%q}}`, resource, namespace, name))
+}
+
+func cidr(of string) string {
+	return object("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs", "", "kubernetes", "",
+		fmt.Sprintf(`,"spec":{"cidrs":[%q]}`, of))
+}
+
+func claim(name, volume string) string {
+	return core("PersistentVolumeClaim", "persistentvolumeclaims", "a", name, fmt.Sprintf(`,"spec":{"volumeName":%q}`, volume))
+}
+
+func volume(name, policy, ref string) string {
+	return core("PersistentVolume", "persistentvolumes", "", name,
+		fmt.Sprintf(`,"spec":{"persistentVolumeReclaimPolicy":%q,"claimRef":%s}`, policy, ref))
+}
+
+func widgets(versions ...string) string {
+	var all []string
+	for i, version := range versions {
+		all = append(all, fmt.Sprintf(`{"name":%q,"served":true,"storage":%t,"schema":{"openAPIV3Schema":{"type":"object"}}}`,
+			version, i == 0))
+	}
+	return object("apiextensions.k8s.io/v1", "CustomResourceDefinition",
+		"apiextensions.k8s.io/customresourcedefinitions", "", "widgets.example.com", "", fmt.Sprintf(`,"spec":{"group":"example.com","scope":"Namespaced",`+
+			`"names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},"versions":[%s]},`+
+			`"status":{"storedVersions":[%q]}`, strings.Join(all, ","), versions[0]))
+}
+
+func widget(version string) string {
+	return object("example.com/"+version, "Widget", "example.com/widgets", "a", "w", "", "")
+}
+
+func owned(name, kind, owner string) string {
+	return object("v1", "ConfigMap", "configmaps", "a", name,
+		fmt.Sprintf(`,"ownerReferences":[{"apiVersion":"v1","kind":%q,"name":%q,"uid":"u-%s"}]`, kind, owner, owner), "")
+}
+
+// problems returns the problems of a report without not-an-archive.
+func problems(r *transform.Report) (all []string) {
+	for _, p := range r.Problems {
+		if p.Code != codeNotArchive {
+			all = append(all, fmt.Sprintf("%s %s %s", p.Level, p.Code.Name, strings.TrimPrefix(p.Key, "/registry/")))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestConflicts has each conflict of an import.
+func TestConflicts(t *testing.T) {
+	space := core("Namespace", "namespaces", "", "a", "")
+	pod := func(more string) string { return core("Pod", "pods", "a", "p", `,"spec":{`+more+`}`) }
+	hook := func(rule string) string {
+		return object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration",
+			"validatingwebhookconfigurations", "", "hooks", "", `,"webhooks":[{"name":"x.example.com","rules":[`+rule+`]}]`)
+	}
+	for _, tt := range []struct {
+		name     string
+		in, from []string
+		want     []string
+	}{
+		{"nothing", []string{space}, []string{core("Secret", "secrets", "a", "s", "")}, nil},
+		{"same", []string{space}, []string{space}, nil},
+		{"other value", []string{space}, []string{core("Namespace", "namespaces", "", "a", `,"spec":{}`)},
+			[]string{"error key-exists namespaces/a"}},
+		{"UID twice", []string{space, core("ConfigMap", "configmaps", "a", "x", "")},
+			[]string{core("Secret", "secrets", "a", "x", "")}, []string{"error duplicate-uid secrets/a/x"}},
+		{"namespace", nil, []string{core("Secret", "secrets", "a", "s", "")},
+			[]string{"error namespace-missing namespaces/a"}},
+		{"terminating", []string{object("v1", "Namespace", "namespaces", "", "a",
+			`,"deletionTimestamp":"2026-01-01T00:00:00Z"`, "")}, []string{core("Secret", "secrets", "a", "s", "")},
+			[]string{"error namespace-terminating namespaces/a"}},
+		{"no definition", []string{space}, []string{widget("v1")}, []string{
+			"error missing-definition apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"}},
+		{"unlisted version", []string{space, widgets("v2")}, []string{widget("v1")},
+			[]string{"error unlisted-version example.com/widgets/a/w"}},
+		{"owner", []string{space}, []string{owned("c", "Secret", "s")}, []string{"error owner-outside configmaps/a/c"}},
+		{"owner in the archive", []string{space},
+			[]string{owned("c", "Secret", "s"), core("Secret", "secrets", "a", "s", "")}, nil},
+		{"class", []string{space}, []string{pod(`"priorityClassName":"high","runtimeClassName":"fast"`)},
+			[]string{"error need-missing priorityclasses/high", "error need-missing runtimeclasses/fast"}},
+		{"config map", []string{space}, []string{pod(`"volumes":[{"name":"v","configMap":{"name":"c"}}]`)},
+			[]string{"warning need-missing configmaps/a/c"}},
+		{"node", []string{space}, []string{pod(`"nodeName":"n1"`)}, []string{"error node-missing minions/n1"}},
+		{"volume of another claim", []string{space, volume("pv", "Delete", `{"namespace":"b","name":"x","uid":"u"}`)},
+			[]string{claim("data", "pv")}, []string{"error volume-held persistentvolumeclaims/a/data"}},
+		{"volume of an earlier claim", []string{space, volume("pv", "Retain", `{"namespace":"a","name":"data","uid":"u"}`)},
+			[]string{claim("data", "pv")}, []string{"error volume-held persistentvolumes/pv"}},
+		{"claim of another volume", []string{space, claim("data", "other"),
+			volume("other", "Delete", `{"namespace":"a","name":"data","uid":"u-data"}`)},
+			[]string{volume("pv", "Retain", `{"namespace":"a","name":"data","uid":"u-data"}`)},
+			[]string{"error volume-held persistentvolumes/pv"}},
+		{"claim gone", nil, []string{volume("pv", "Delete", `{"namespace":"a","name":"data","uid":"u-data"}`)},
+			[]string{"error volume-freed persistentvolumes/pv"}},
+		{"cluster IP", []string{space, svc("x", "10.0.0.5", 30001)}, []string{svc("y", "10.0.0.5", 30002)},
+			[]string{"error address-in-use services/specs/a/y"}},
+		{"node port", []string{space, svc("x", "10.0.0.5", 30001)}, []string{svc("y", "10.0.0.6", 30001)},
+			[]string{"error address-in-use services/specs/a/y"}},
+		{"IPAddress", []string{space, address("10.0.0.5", "gateways", "b", "g"),
+			address("10.0.0.1", "services", "b", "s")},
+			[]string{svc("y", "10.0.0.5", 30001)}, []string{"error address-in-use services/specs/a/y"}},
+		{"ServiceCIDR", []string{space, cidr("10.0.0.0/24")}, []string{svc("y", "10.1.0.5", 30001)},
+			[]string{"error address-outside services/specs/a/y"}},
+		{"ranges", []string{space, ranges("serviceips", "10.0.0.0/24", nil),
+			ranges("servicenodeports", "30000-32767", nil)},
+			[]string{svc("y", "10.1.0.5", 3001)}, []string{"error address-outside services/specs/a/y"}},
+		{"webhook", []string{space, hook(`{"apiGroups":[""],"apiVersions":["v1"],"resources":["secrets"],"operations":["*"]}`)},
+			[]string{core("Secret", "secrets", "a", "s", "")},
+			[]string{"warning unadmitted validatingwebhookconfigurations/hooks"}},
+		{"other webhook", []string{space, hook(`{"apiGroups":["x"],"apiVersions":["v1"],"resources":["secrets"],` +
+			`"operations":["CREATE"]}`)}, []string{core("Secret", "secrets", "a", "s", "")}, nil},
+		{"quota", []string{space, core("ResourceQuota", "resourcequotas", "a", "q",
+			`,"spec":{"hard":{"secrets":"1","count/configmaps":"9"}}`), core("Secret", "secrets", "a", "s", "")},
+			[]string{core("Secret", "secrets", "a", "t", "")}, []string{"warning quota-exceeded resourcequotas/a/q"}},
+		{"encrypted", []string{space}, []string{"put /registry/secrets/a/s k8s:enc:aescbc:v1:key1:abc"},
+			[]string{"error encrypted secrets/a/s"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if tt.in == nil {
+				tt.in = []string{core("Node", "minions", "", "n", "")}
+			}
+			in, from := build(t, tt.in...), build(t, tt.from...)
+			r, _, err := importing(t, in, from, "", "not-an-archive")
+			require.Equal(t, tt.want, problems(r), "%v", r.Problems)
+			refused := slices.ContainsFunc(tt.want, func(line string) bool { return strings.HasPrefix(line, "error ") })
+			require.Equal(t, refused, err != nil, "%v", err)
+			r, out, err := importing(t, in, from, "", finding.Allowable(codes())...)
+			require.NoError(t, err, "%v", r.Problems)
+			for key, is := range live(t, from) {
+				if tt.name != "other value" {
+					require.Equal(t, is, live(t, out)[key], key)
+				}
+			}
+		})
+	}
+}
+
+// TestOnConflict checks the two decisions.
+func TestOnConflict(t *testing.T) {
+	in := build(t, core("Namespace", "namespaces", "", "a", ""), svc("x", "10.0.0.5", 30001),
+		address("10.0.0.5", "services", "a", "x"), ranges("servicenodeports", "30000-32767", []byte{2}),
+		owned("c", "Service", "x"))
+	theirs := strings.ReplaceAll(svc("x", "10.0.0.6", 30003), "u-x", "u-new")
+	from := build(t, theirs)
+	r, out, err := importing(t, in, from, "--on-conflict=keep", "not-an-archive")
+	require.NoError(t, err)
+	require.Equal(t, []string{"warning key-exists services/specs/a/x"}, problems(r))
+	require.Equal(t, transform.Unchanged, r.Outcome)
+	require.Equal(t, live(t, in), live(t, out))
+
+	r, _, err = importing(t, in, from, "--on-conflict=take", "not-an-archive")
+	require.ErrorIs(t, err, transform.ErrRefused)
+	require.Equal(t, []string{"error owner-outside configmaps/a/c", "warning key-exists services/specs/a/x"},
+		problems(r))
+	r, out, err = importing(t, in, from, "--on-conflict=take", "not-an-archive", "owner-outside")
+	require.NoError(t, err)
+	require.Equal(t, 1, transformtest.Section[Imported](r).Import.Types[0].Replaced)
+	got := live(t, out)
+	require.Equal(t, live(t, from)["/registry/services/specs/a/x"], got["/registry/services/specs/a/x"])
+	require.NotContains(t, got, "/registry/ipaddresses/10.0.0.5")
+	require.Contains(t, got["/registry/ipaddresses/10.0.0.6"].Value, `"name":"x"`)
+	require.Contains(t, got["/registry/ranges/servicenodeports"].Value, `"data":"CA=="`)
+
+	ctx := context.Background()
+	a, err := snapshot.Open(ctx, in, snapshot.Config{})
+	require.NoError(t, err)
+	defer a.Close()
+	b, err := snapshot.Open(ctx, out, snapshot.Config{})
+	require.NoError(t, err)
+	defer b.Close()
+	was, err := a.Get(ctx, []byte("/registry/services/specs/a/x"))
+	require.NoError(t, err)
+	is, err := b.Get(ctx, []byte("/registry/services/specs/a/x"))
+	require.NoError(t, err)
+	require.Equal(t, was.CreateRevision, is.CreateRevision, "an update, as on a live server")
+	require.Equal(t, was.Version+1, is.Version)
+}
+
+// TestAllocates checks that the allocators have the addresses of the Services: the bits that a live
+// server has set, and an IPAddress that differs only in its UID and time.
+func TestAllocates(t *testing.T) {
+	path := filepath.Join("..", "..", "testdata", "kubectl", "all.db.gz")
+	before := live(t, path)
+	of := func(key string) bool {
+		return strings.HasPrefix(key, "/registry/services/specs/a/") ||
+			strings.HasPrefix(key, "/registry/ipaddresses/") && key != "/registry/ipaddresses/10.96.0.1"
+	}
+	_, rest := split(t, path, of)
+	part, _ := split(t, path, func(key string) bool { return of(key) && !strings.Contains(key, "ipaddresses") })
+	empty := filepath.Join(t.TempDir(), "empty.db") // as if no Service had a node port
+	const ports = "/registry/ranges/servicenodeports"
+	_, err := transform.Run(context.Background(), transform.Options{In: rest, Out: empty},
+		planFunc(func(ctx context.Context, v *transform.View) error {
+			e, err := v.Get(ctx, []byte(ports))
+			require.NoError(t, err)
+			a, err := readAllocator(e)
+			require.NoError(t, err)
+			a.bits.SetInt64(0)
+			value, err := a.value()
+			require.NoError(t, err)
+			return v.Put(ctx, []byte(ports), value)
+		}))
+	require.NoError(t, err)
+	require.NotEqual(t, before[ports], live(t, empty)[ports])
+	r, out, err := importing(t, empty, part, "", "not-an-archive")
+	require.NoError(t, err, "%v", r.Problems)
+	after := live(t, out)
+	require.Equal(t, before[ports], after[ports])
+	require.Equal(t, slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
+	for key := range before {
+		if strings.HasPrefix(key, "/registry/ipaddresses/") {
+			require.Equal(t, len(before[key].Value), len(after[key].Value), key)
+			require.Equal(t, spec(before[key].Value), spec(after[key].Value), key)
+		}
+	}
+	require.Len(t, transformtest.Section[Imported](r).Import.Addresses, 4)
+}
+
+// spec returns the end of an IPAddress, with its spec.
+func spec(value string) string { return value[strings.LastIndex(value, "services"):] }
+
+// TestStoredVersions checks that a version of an imported object is added to storedVersions.
+func TestStoredVersions(t *testing.T) {
+	in := build(t, core("Namespace", "namespaces", "", "a", ""), widgets("v1", "v1beta1"))
+	r, out, err := importing(t, in, build(t, widget("v1beta1")), "", "not-an-archive")
+	require.NoError(t, err, "%v", r.Problems)
+	const definition = "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
+	require.Contains(t, live(t, out)[definition].Value, `"storedVersions":["v1","v1beta1"]`)
+}
+
+// TestPrefix checks that records move below another storage prefix, and that those below no prefix
+// are named.
+func TestPrefix(t *testing.T) {
+	part := build(t, strings.ReplaceAll(core("Namespace", "namespaces", "", "a", ""), "/registry/", "/tenant-a/"),
+		strings.ReplaceAll(core("Secret", "secrets", "a", "s", ""), "/registry/", "/tenant-a/"),
+		core("Secret", "secrets", "a", "other", ""))
+	in := build(t, core("Namespace", "namespaces", "", "b", ""))
+	r, out, err := importing(t, in, part, "--prefix=/tenant-a --to-prefix=/registry", "not-an-archive")
+	require.NoError(t, err, "%v", r.Problems)
+	require.Equal(t, []string{"warning unknown-key secrets/a/other"}, problems(r))
+	got := live(t, out)
+	require.Equal(t, []string{"/registry/namespaces/a", "/registry/namespaces/b", "/registry/secrets/a/s"},
+		slices.Sorted(maps.Keys(got)))
+	require.Equal(t, live(t, part)["/tenant-a/secrets/a/s"], got["/registry/secrets/a/s"])
+
+	_, out, err = importing(t, in, part, "--prefix=/tenant-a --to-prefix=/tenants/x/", "not-an-archive")
+	require.NoError(t, err)
+	require.Contains(t, live(t, out), "/tenants/x/secrets/a/s")
+	for line, want := range map[string]string{
+		"--to-prefix=/x": "requires one --prefix", "--prefix=/a --to-prefix=/": "--to-prefix is empty",
+	} {
+		_, _, err := importing(t, in, part, line)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestLeases checks that records keep the TTL of their leases, and that no record of the input gets
+// one of them.
+func TestLeases(t *testing.T) {
+	part := build(t, "grant 100 3600", `put /registry/events/a/e "{\"apiVersion\":\"v1\",\"kind\":\"Event\"}" lease=100`)
+	in := build(t, core("Namespace", "namespaces", "", "a", ""), "grant 100 60", "put /x y lease=100")
+	r, out, err := importing(t, in, part, "", finding.Allowable(codes())...)
+	require.NoError(t, err, "%v", r.Problems)
+	require.Equal(t, int64(3600), live(t, out)["/registry/events/a/e"].TTL)
+	require.Equal(t, int64(60), live(t, out)["/x"].TTL)
+}

@@ -1,0 +1,285 @@
+package graft
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	crdschema "github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/internal/phrase"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// related is an object of the input with the UID of an item, or with a replaced owner.
+type related struct {
+	at    string
+	item  string // with the same UID
+	owner string // the replaced owner
+}
+
+// checkUIDs reports objects of the input with the UID of an item, and objects whose owner an item
+// replaces.
+func (r *run) checkUIDs() error {
+	transform.Foresee(r.view)
+	look := func(e *transform.Entry) (one related, is bool) {
+		one.at = string(e.Key)
+		if r.byKey[one.at] != nil || e.Undecryptable != nil {
+			return one, false
+		}
+		meta, err := e.Meta()
+		if err != nil || meta.UID == "" {
+			return one, false
+		}
+		one.item = r.uids[objects.ToUID(meta.UID)]
+		for _, ref := range meta.OwnerReferences {
+			one.owner = cmp.Or(one.owner, r.replaced[objects.ToUID(ref.UID)])
+		}
+		return one, one.item != "" || one.owner != ""
+	}
+	return stream.Each(transform.Visit(r.ctx, r.view, nil, look), func(one related) error {
+		if one.item != "" {
+			r.view.Raise(one.item, codeDuplicateUID.Because("its UID is also that of %s in B", one.at))
+		}
+		if one.owner != "" {
+			r.view.Raise(one.at, codeOwnerOutside.Because(
+				"the archive replaces its owner %s by an object with another UID", one.owner))
+		}
+		return nil
+	})
+}
+
+// checkNames checks the objects that each item names: owners, definition, namespace and others.
+func (r *run) checkNames() error {
+	unread, first, why := 0, "", error(nil)
+	definitions := map[string]*definition{}
+	for _, it := range r.items {
+		t := r.types.Of(it.key.Resource)
+		if it.key.Name == "" || t == nil || keys.IsRecord(it.key.Resource) {
+			continue
+		}
+		e, err := r.view.Get(r.ctx, it.at)
+		if err != nil {
+			return err
+		}
+		r.view.Readable(e)
+		named, err := objects.NamedBy(e, t)
+		if err != nil {
+			if unread++; unread == 1 {
+				first, why = string(it.at), err
+			}
+		}
+		if err := cmp.Or(r.checkOwners(it, named.Owners), r.checkNeeds(it, named.Needs)); err != nil {
+			return err
+		}
+		if !t.Builtin && e.Undecryptable == nil {
+			if err := r.checkDefinition(definitions, it, e, t); err != nil {
+				return err
+			}
+		}
+	}
+	if unread > 0 {
+		r.view.Raise(first, codeOwnersUnread.Because("owners and needs of %d objects are unknown; of the first: %v",
+			unread, why))
+	}
+	r.reportLacks()
+	return cmp.Or(r.checkNamespaces(), r.addStoredVersions(definitions))
+}
+
+// checkOwners reports missing owners. The garbage collector deletes an object without any owner; if
+// one exists, it removes the references to the others.
+func (r *run) checkOwners(it *item, owners []encoding.OwnerReference) error {
+	var missing []string
+	for _, ref := range owners {
+		key, e, err := r.finder.Owner(r.ctx, it.key, ref)
+		if err != nil {
+			return err
+		}
+		if e == nil && key != "" {
+			missing = append(missing, ref.Kind+" "+ref.Name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	found := codeOwnerOutside.Because("its owner is neither in B nor in the archive: %s", phrase.List(missing, 5))
+	if len(missing) < len(owners) {
+		found = found.Decided(finding.Noted)
+	}
+	r.view.Raise(string(it.at), found)
+	return nil
+}
+
+// lack is an object that items name and that is neither in the input nor in the archive.
+type lack struct {
+	code  *finding.Code
+	warns bool
+	by    string // the first item
+	more  int
+}
+
+// checkNeeds notes the objects that an item names and that are missing.
+func (r *run) checkNeeds(it *item, needs []objects.Need) error {
+	for _, need := range needs {
+		t := r.types.Of(need.Resource)
+		if t == nil || need.Optional || need.Resource == keys.DefinitionType() || t.Namespaced && need.Namespace == "" {
+			continue
+		}
+		key, e, err := r.finder.Get(r.ctx, it.key.Prefix, t, need.Namespace, need.Name)
+		if err != nil {
+			return err
+		}
+		if e != nil || isBootstrapped(need) {
+			continue
+		}
+		one := r.lacks[key]
+		if one == nil {
+			one = &lack{code: codeNeedMissing, by: string(it.at), warns: true, more: -1}
+			r.lacks[key] = one
+		}
+		one.more++
+		switch need.Resource.String() {
+		case "namespaces":
+			one.code, one.warns = codeNamespaceMissing, false
+		case "nodes": // other objects are updated, or deleted by their controllers
+			one.code = codeNodeMissing
+			one.warns = one.warns && it.key.Resource.Resource != "pods"
+		default: // in a namespace, it was perhaps missing in the origin too
+			one.warns = t.Namespaced
+		}
+	}
+	return nil
+}
+
+// isBootstrapped reports whether API servers create a ClusterRole at their start.
+func isBootstrapped(need objects.Need) bool {
+	return need.Resource.Resource == "clusterroles" && (strings.HasPrefix(need.Name, "system:") ||
+		slices.Contains([]string{"admin", "cluster-admin", "edit", "view"}, need.Name))
+}
+
+// reportLacks reports the missing objects.
+func (r *run) reportLacks() {
+	for _, key := range slices.Sorted(maps.Keys(r.lacks)) {
+		one := r.lacks[key]
+		by := one.by
+		if one.more > 0 {
+			by += " and " + phrase.Count(one.more, "other object") + " name it"
+		} else {
+			by += " names it"
+		}
+		found := one.code.Because("it is neither in B nor in the archive: %s", by)
+		if one.warns {
+			found = found.Decided(finding.Noted)
+		}
+		r.view.Raise(key, found)
+	}
+}
+
+// checkNamespaces reports namespaces of items that are being deleted.
+func (r *run) checkNamespaces() error {
+	seen := map[string]bool{}
+	for _, it := range r.items {
+		if it.key.Namespace == "" {
+			continue
+		}
+		key, e, err := r.finder.Get(r.ctx, it.key.Prefix,
+			r.types.Of(schema.GroupResource{Resource: "namespaces"}), "", it.key.Namespace)
+		if err != nil {
+			return err
+		}
+		if seen[key] || e == nil {
+			continue
+		}
+		seen[key] = true
+		if meta, err := e.Meta(); err == nil && e.Undecryptable == nil && !meta.DeletionTimestamp.IsZero() {
+			r.view.Raise(key, codeTerminating.Because(
+				"it is being deleted, and its controller would delete the imported objects"))
+		}
+	}
+	return nil
+}
+
+// definition is a CustomResourceDefinition with the versions of items.
+type definition struct {
+	entry    *transform.Entry // nil for none
+	crd      *crdschema.CRD   // nil if unreadable
+	versions []string
+}
+
+// checkDefinition reports a custom resource that no API server could read: its definition is
+// missing, or does not list its version.
+func (r *run) checkDefinition(all map[string]*definition, it *item, e *transform.Entry, t *inspect.Type) error {
+	kind := r.types.Of(keys.DefinitionType())
+	key, entry, err := r.finder.Get(r.ctx, it.key.Prefix, kind, "", t.Name())
+	if err != nil {
+		return err
+	}
+	d := all[key]
+	if d == nil {
+		if d = (&definition{entry: entry}); entry != nil {
+			d.crd, err = crdschema.ParseCRD(entry.Value)
+		}
+		switch all[key] = d; {
+		case entry == nil:
+			r.view.Raise(key, codeNoDefinition.Because(
+				"it is neither in B nor in the archive, and %s is one of its objects", it.at))
+		case err != nil || entry.Undecryptable != nil:
+			r.view.Raise(key, transform.Unreadable(cmp.Or(entry.Undecryptable, err)))
+			d.crd = nil
+		}
+	}
+	if d.crd == nil {
+		return nil
+	}
+	value, err := e.ParseValue()
+	if err != nil {
+		return nil // reported as unreadable
+	}
+	version := value.GVK.Version
+	if _, err := d.crd.Version(version); errors.Is(err, crdschema.ErrNoVersion) {
+		r.view.Raise(string(it.at), codeUnlistedVersion.Because("it is stored at version %q, which the "+
+			"CustomResourceDefinition of B does not list", version))
+	}
+	if !slices.Contains(d.versions, version) {
+		d.versions = append(d.versions, version)
+	}
+	return nil
+}
+
+// addStoredVersions adds the versions of items to storedVersions of their definitions: otherwise an
+// administrator could remove a version that still has objects.
+func (r *run) addStoredVersions(all map[string]*definition) error {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		d := all[key]
+		if d.crd == nil {
+			continue
+		}
+		stored := d.crd.StoredVersions()
+		for _, version := range d.versions {
+			if !slices.Contains(stored, version) {
+				stored = append(stored, version)
+			}
+		}
+		if len(stored) == len(d.crd.StoredVersions()) {
+			continue
+		}
+		value, err := crdschema.SetStoredVersions(d.entry.Value, stored)
+		if err != nil {
+			r.view.Raise(key, transform.Unreadable(err))
+			continue
+		}
+		if err := r.view.Put(r.ctx, []byte(key), value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package graft
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/etcdshift/etcdshift/internal/machines"
+	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+const claims, volumes = "persistentvolumeclaims", "persistentvolumes"
+
+// storages returns the storages with items of the given types, or of any type.
+func (r *run) storages(resources ...string) (all []machines.Storage) {
+	prefixes := map[string]bool{}
+	for _, it := range r.items {
+		if it.key.Name != "" && (resources == nil || slices.Contains(resources, it.key.Resource.String())) {
+			prefixes[it.key.Prefix] = true
+		}
+	}
+	for _, prefix := range slices.Sorted(maps.Keys(prefixes)) {
+		all = append(all, machines.Storage{Source: r.view, Prefix: prefix})
+	}
+	return all
+}
+
+// checkVolumes reports claims and volumes that do not name each other: the volume of another claim,
+// and a volume whose claim is gone, which its reclaim policy destroys.
+func (r *run) checkVolumes() error {
+	for _, storage := range r.storages(claims, volumes) {
+		err := machines.Each(r.ctx, storage, volumes, "", func(e *transform.Entry, pv *corev1.PersistentVolume) error {
+			return r.checkVolume(storage, string(e.Key), pv)
+		})
+		if err != nil {
+			return err
+		}
+		for _, it := range r.items {
+			if it.key.Prefix != storage.Prefix || it.key.Resource.String() != claims {
+				continue
+			}
+			claim, err := storage.Claim(r.ctx, it.key.Namespace, it.key.Name)
+			if err != nil {
+				return err
+			}
+			if claim == nil {
+				continue // undecodable
+			}
+			pv, err := storage.Volume(r.ctx, claim.Spec.VolumeName)
+			if err != nil {
+				return err
+			}
+			if pv == nil || pv.Spec.ClaimRef == nil {
+				continue // missing volumes are reported; a free one is bound again
+			}
+			if ref := pv.Spec.ClaimRef; ref.Namespace != claim.Namespace || ref.Name != claim.Name {
+				r.view.Raise(string(it.at), codeVolumeHeld.Because(
+					"PersistentVolume %s belongs to claim %s/%s", pv.Name, ref.Namespace, ref.Name))
+			}
+		}
+	}
+	return nil
+}
+
+// checkVolume checks the claim of a volume, if the volume or the claim is an item.
+func (r *run) checkVolume(storage machines.Storage, key string, pv *corev1.PersistentVolume) error {
+	ref := pv.Spec.ClaimRef
+	if ref == nil || r.byKey[key] == nil && r.byKey[string(storage.Key(claims, ref.Namespace, ref.Name))] == nil {
+		return nil
+	}
+	claim, err := storage.Claim(r.ctx, ref.Namespace, ref.Name)
+	if err != nil {
+		return err
+	}
+	gone, err := storage.Unclaimed(r.ctx, pv)
+	if err != nil {
+		return err
+	}
+	if gone && machines.Destroyed(pv) && r.byKey[key] != nil {
+		r.view.Raise(key, objects.CodeVolumeFreed.Because(
+			"its claim %s/%s with UID %s is neither in B nor in the archive, and its reclaim policy is %s",
+			ref.Namespace, ref.Name, ref.UID, pv.Spec.PersistentVolumeReclaimPolicy))
+	}
+	switch {
+	case claim == nil:
+	case ref.UID != "" && ref.UID != claim.UID:
+		r.view.Raise(key, codeVolumeHeld.Because(
+			"it belongs to a claim %s/%s with UID %s, and the claim of this name has UID %s", ref.Namespace, ref.Name,
+			ref.UID, claim.UID))
+	case claim.Spec.VolumeName != "" && claim.Spec.VolumeName != pv.Name:
+		r.view.Raise(key, codeVolumeHeld.Because("its claim %s/%s names PersistentVolume %s", ref.Namespace, ref.Name,
+			claim.Spec.VolumeName))
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Carrier stages records of another snapshot as the API servers of the input would store them.
+type Carrier struct {
+	view   *transform.View
+	leases map[int64]int64 // TTL in seconds, by id in the other snapshot
+	// undecryptable has a key of each type for which all encrypted values in the input are
+	// undecryptable.
+	undecryptable map[typeAt]string
+}
+
+// typeAt is a type below a storage prefix.
+type typeAt struct {
+	prefix string
+	schema.GroupResource
+}
+
+// NewCarrier returns a Carrier of the records of another snapshot.
+func NewCarrier(ctx context.Context, v *transform.View, from *inspect.Reader) (*Carrier, error) {
+	leases, err := from.Snapshot().Leases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &Carrier{view: v, leases: leases, undecryptable: map[typeAt]string{}}
+	return c, c.findUndecryptable(ctx)
+}
+
+// TTL returns the TTL of a lease of the other snapshot in seconds; 0 for no lease or a missing
+// lease.
+func (c *Carrier) TTL(id int64) int64 {
+	if id == 0 {
+		return 0
+	}
+	return max(c.leases[id], 0)
+}
+
+// Create stages a record at a new key. The stored bytes of the other snapshot stay if the API
+// servers would store the same bytes; otherwise the value is encrypted for them. The lease of the
+// record is granted anew.
+func (c *Carrier) Create(ctx context.Context, from *inspect.Entry, to, value []byte) error {
+	e := &inspect.Entry{Key: to, Stored: from.Stored}
+	if err := c.view.Reader().Decrypt(ctx, e); err != nil {
+		return err
+	}
+	if e.Undecryptable == nil && !e.Stale && bytes.Equal(e.Value, value) {
+		return c.CreateStored(ctx, from, to)
+	}
+	lease, err := c.grant(ctx, from.Lease)
+	if err != nil {
+		return err
+	}
+	return c.view.Create(ctx, to, value, lease)
+}
+
+// CreateStored is Create with the stored bytes.
+func (c *Carrier) CreateStored(ctx context.Context, from *inspect.Entry, to []byte) error {
+	lease, err := c.grant(ctx, from.Lease)
+	if err != nil {
+		return err
+	}
+	return c.view.CreateStored(ctx, to, from.Stored, lease)
+}
+
+func (c *Carrier) grant(ctx context.Context, id int64) (int64, error) {
+	if ttl := c.TTL(id); ttl != 0 {
+		return c.view.Grant(ctx, id, ttl)
+	}
+	return 0, nil
+}
+
+// Exposed returns why a value of the other snapshot must not be stored as plaintext, "" if it is
+// safe: the value is encrypted there, or the input encrypts its type. here names the input in the
+// reason.
+func (c *Carrier) Exposed(ctx context.Context, from *inspect.Entry, to []byte, here string) (reason string, err error) {
+	encrypts, err := c.view.Encrypts(ctx, to)
+	if err != nil || encrypts {
+		return "", err
+	}
+	layouts, err := c.view.Layouts(ctx)
+	if err != nil {
+		return "", err
+	}
+	key, _, _ := layouts.Parse(to)
+	example, undecryptable := c.undecryptable[typeAt{key.Prefix, key.Resource}]
+	switch {
+	case isEncrypted(from.Stored):
+		return fmt.Sprintf("it is encrypted, and %s would be stored in the clear here: no configuration encrypts them",
+			key.Resource), nil
+	case undecryptable:
+		return fmt.Sprintf("%s encrypts %s, as %q, and no configuration says how: it would be stored in the clear",
+			here, key.Resource, example), nil
+	}
+	return "", nil
+}
+
+func isEncrypted(stored []byte) bool { return encoding.Detect(stored) == encoding.FormatEncrypted }
+
+// findUndecryptable finds the types for which all encrypted values in the input are undecryptable.
+// One decryptable value shows that the configuration is the servers' configuration.
+func (c *Carrier) findUndecryptable(ctx context.Context) error {
+	known := map[typeAt]bool{}
+	return stream.Each(c.view.Reader().Raw(ctx, nil), func(e inspect.Entry) error {
+		if !isEncrypted(e.Stored) {
+			return nil
+		}
+		key, err := e.ParseKey()
+		at := typeAt{key.Prefix, key.Resource}
+		if err != nil || known[at] {
+			return nil
+		}
+		switch knows, err := c.knows(ctx, &e); {
+		case err != nil:
+			return err
+		case knows:
+			known[at] = true
+			delete(c.undecryptable, at)
+		case c.undecryptable[at] == "":
+			c.undecryptable[at] = string(e.Key)
+		}
+		return nil
+	})
+}
+
+// knows reports whether the run's configuration encrypts the values of a key, or decrypts the value
+// of e.
+func (c *Carrier) knows(ctx context.Context, e *inspect.Entry) (bool, error) {
+	if encrypts, err := c.view.Encrypts(ctx, e.Key); err != nil || encrypts {
+		return encrypts, err
+	}
+	err := c.view.Reader().Decrypt(ctx, e)
+	return err == nil && e.Undecryptable == nil, err
+}
