@@ -200,10 +200,12 @@ func (d *Draft) create(ctx context.Context, m bolt.Meta, sources []bolt.Source) 
 // checkNew checks that s, a file of new pages only, is sound and consists of the entries of
 // sources.
 func checkNew(ctx context.Context, s *Snapshot, sources []bolt.Source) error {
+	free := slices.ContainsFunc(sources, func(src bolt.Source) bool { return src.Free })
+	sources = slices.DeleteFunc(slices.Clone(sources), func(src bolt.Source) bool { return src.Free })
 	if len(s.db.Buckets) != len(sources) {
 		return fmt.Errorf("%w: %d buckets, want %d", ErrVerify, len(s.db.Buckets), len(sources))
 	}
-	if s.db.Free != 0 {
+	if s.db.Free != 0 && !free {
 		return fmt.Errorf("%w: %d pages are not in use", ErrVerify, s.db.Free)
 	}
 	for i, src := range sources {

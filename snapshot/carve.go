@@ -30,6 +30,9 @@ type carver struct {
 	data     []byte
 	pageSize int64
 	last     int64 // highest main revision
+	// unnumbered also finds records without create revision and version, as save --wal-history
+	// writes them if they are unknown.
+	unnumbered bool
 }
 
 // findBytes is the number of bytes searched by one goroutine at a time.
@@ -82,9 +85,9 @@ func (c *carver) record(at, limit int64, seen *breaks) (f found, ok bool) {
 		n++
 	}
 	k, v := k[:n], k[n:]
-	v = v[:keyValueSize(v, tombstone)]
+	v = v[:keyValueSize(v, tombstone, c.unnumbered)]
 	var rec Record
-	if len(v) == 0 || parseRecord(k, v, &rec) != nil || rec.follows(nil) != nil {
+	if len(v) == 0 || parseRecord(k, v, &rec) != nil || c.follows(rec) != nil {
 		return f, false
 	}
 	if rec.Revision.Main < 1 || rec.Revision.Main > c.last || rec.Revision.Sub >= maxFoundSub ||
@@ -96,6 +99,14 @@ func (c *carver) record(at, limit int64, seen *breaks) (f found, ok bool) {
 		return f, false
 	}
 	return found{rec.Revision.Main, at, uint32(size), 1}, true
+}
+
+// follows is Record.follows without a record before, also for a record without numbers.
+func (c *carver) follows(rec Record) error {
+	if c.unnumbered && !rec.Tombstone && rec.CreateRevision == 0 && rec.Version == 0 {
+		rec.CreateRevision, rec.Version = rec.ModRevision, 1
+	}
+	return rec.follows(nil)
 }
 
 // isPartial reports whether bytes between two offsets belong to different pages: a page begins
@@ -159,8 +170,8 @@ func isZero(b []byte) bool {
 }
 
 // keyValueSize returns the length of the KeyValue at the beginning of b; 0 for none. The length
-// follows from the fields.
-func keyValueSize(b []byte, tombstone bool) int {
+// follows from the fields. With unnumbered, create revision and version may be absent.
+func keyValueSize(b []byte, tombstone, unnumbered bool) int {
 	at := 0
 	skip := func(num protowire.Number, typ protowire.Type) bool {
 		if at == len(b) || uint64(b[at]) != protowire.EncodeTag(num, typ) {
@@ -179,7 +190,7 @@ func keyValueSize(b []byte, tombstone bool) int {
 		return at
 	}
 	for _, num := range []protowire.Number{fieldCreateRevision, fieldModRevision, fieldVersion} {
-		if !skip(num, protowire.VarintType) {
+		if !skip(num, protowire.VarintType) && !(unnumbered && num != fieldModRevision) {
 			return 0
 		}
 	}

@@ -51,7 +51,11 @@ func addLogHistory(ctx context.Context, d *Draft) (res WriteResult, err error) {
 	if h.log, err = wal.Scan(ctx, d.src.logFolder, 0); err != nil {
 		return res, logError(err)
 	}
-	starts, err := h.starts(ctx, d.cfg.LogHistory.Base)
+	base := d.cfg.LogHistory.Base
+	if base == nil && (h.log.First > 1 || h.log.Restored > 0) {
+		return h.writeInferred(ctx, d)
+	}
+	starts, err := h.starts(ctx, base)
 	for _, start := range starts {
 		if res, err = h.write(ctx, d, start); err == nil || !errors.Is(err, ErrLogHistory) {
 			return res, err
@@ -64,15 +68,7 @@ func addLogHistory(ctx context.Context, d *Draft) (res WriteResult, err error) {
 func (h *logHistory) starts(ctx context.Context, base *Snapshot) (starts []logStart, err error) {
 	first := h.log.First
 	if base == nil {
-		switch {
-		case first > 1:
-			err = fmt.Errorf("%w: the log begins with entry %d", ErrLogHistory, first)
-		case h.log.Restored > 0:
-			err = fmt.Errorf("%w: the member was restored from a snapshot, and the log begins there", ErrLogHistory)
-		default:
-			starts = append(starts, logStart{nil, 0})
-		}
-		return starts, err
+		return []logStart{{nil, 0}}, nil
 	}
 	st, err := base.Cluster(ctx)
 	if err != nil {

@@ -29,7 +29,8 @@ func (s *records) removed(ctx context.Context) (*removed, error) {
 	if s.carved != nil {
 		return s.carved, nil
 	}
-	r := &removed{carver: carver{data: s.data, pageSize: int64(s.db.PageSize), last: x.compacted()}}
+	r := &removed{carver: carver{data: s.data, pageSize: int64(s.db.PageSize), last: x.compacted(),
+		unnumbered: true}}
 	err = s.read(func() error {
 		spans, err := s.db.Unused(ctx)
 		if err != nil {

@@ -152,7 +152,7 @@ func TestLeaseAtTheEnd(t *testing.T) {
 		rec := Record{Key: []byte("/k"), Value: []byte("v"), CreateRevision: 5, ModRevision: 5, Version: 1,
 			Lease: lease}
 		b := rec.appendKeyValue(nil)
-		require.Equal(t, len(b), keyValueSize(append(slices.Clone(b), behind...), false), lease)
+		require.Equal(t, len(b), keyValueSize(append(slices.Clone(b), behind...), false, false), lease)
 	}
 }
 

@@ -48,7 +48,8 @@ type WriteResult struct {
 	// Compacted is the number of other records, of the input and the changes, removed by a
 	// compaction.
 	Compacted int
-	Restored  int // records of LogHistory
+	Restored  int              // records of LogHistory
+	Inferred  *InferredHistory // of LogHistory, if the beginning of the log is unknown
 }
 
 // Write makes a new snapshot at path: the records of src and the changes, each at its own revision,

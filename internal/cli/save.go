@@ -50,6 +50,11 @@ member was restored, --base names an earlier snapshot of the member, or the snap
 record is compared with the database; if one differs, nothing is written. Such an OUT is for reading; "etcdshift
 compact" removes the history again.
 
+Without --base, the first revision of such a log is inferred: from the revisions in later requests, and from the
+database. OUT has only writes with a sure revision; a log that leaves too much open is refused. Values from before the
+log are unknown: the answer lists their keys. OUT has no state with an unknown value: sure records of such times are in
+its free pages, for "get --deleted", "history" and "timeline" with --free-pages.
+
 Exit status: 0 saved, 1 failed or no suitable member, 2 usage, 130 interrupted. With any status except 0 there is no
 OUT.`,
 		Flags: append(etcdFlags(),
@@ -74,7 +79,42 @@ OUT.`,
 type savedHistory struct {
 	Oldest  int64 `json:"oldest"`  // the first revision with the whole store
 	Records int   `json:"records"` // that compaction had removed
+
+	Inferred *snapshot.InferredHistory `json:"inferred,omitempty"` // if the first entries of the log are gone
 }
+
+// lines describes the history as text.
+func (h *savedHistory) lines(newest int64) string {
+	s := fmt.Sprintf("history: %s put back, revisions %d to %d\n", phrase.Count(h.Records, "record"), h.Oldest, newest)
+	in := h.Inferred
+	if in == nil {
+		return s
+	}
+	s += fmt.Sprintf("log: begins with revision %d; %s with a sure revision, %d without: left out\n", in.Oldest,
+		phrase.Count(in.Sure, "write"), in.Flagged)
+	if in.FreePages > 0 {
+		s += fmt.Sprintf("free pages: %s, for \"get --deleted\", \"history\" and \"timeline\" with --free-pages\n",
+			phrase.Count(in.FreePages, "record"))
+	}
+	if len(in.Unknown) == 0 {
+		return s
+	}
+	s += fmt.Sprintf("unknown values: %s of before the log:\n", phrase.Count(len(in.Unknown), "key"))
+	for i, u := range in.Unknown {
+		if i == maxUnknownShown {
+			return s + fmt.Sprintf("  and %d others; -o json lists all\n", len(in.Unknown)-i)
+		}
+		change := "changed"
+		if u.Deleted {
+			change = "deleted"
+		}
+		s += fmt.Sprintf("  %s  %s at %d\n", render.Printable(u.Key), change, u.Until)
+	}
+	return s
+}
+
+// maxUnknownShown limits the keys with unknown values in the text.
+const maxUnknownShown = 20
 
 // saved is the document of save -o json.
 type saved struct {
@@ -167,8 +207,7 @@ func printSaved(c *cli.Context, doc saved) (err error) {
 		_, err = fmt.Fprintf(c.App.Writer, "%s: %s, revision %d, %s, sha256 %s\n", render.Printable(doc.Output.Path),
 			render.Size(doc.Output.Bytes), doc.Output.Revision, phrase.Count(doc.Output.Keys, "key"), doc.Output.SHA256)
 		if h := doc.History; err == nil && h != nil {
-			_, err = fmt.Fprintf(c.App.Writer, "history: %s put back, revisions %d to %d\n",
-				phrase.Count(h.Records, "record"), h.Oldest, doc.Output.Revision)
+			_, err = fmt.Fprint(c.App.Writer, h.lines(doc.Output.Revision))
 		}
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -79,7 +80,11 @@ func saveDirectory(c *cli.Context, out string) error {
 	}
 	shown.End()
 	if doc.Output = r.FileInfo; doc.History != nil {
-		doc.History.Records = r.Restored
+		doc.History.Records, doc.History.Inferred = r.Restored, r.Inferred
+		if in := r.Inferred; in != nil && in.Unfindable > 0 {
+			doc.Warnings = append(doc.Warnings, fmt.Sprintf("%d sure records have values with long runs of zeros: "+
+				"--free-pages does not find them", in.Unfindable))
+		}
 	}
 	return printSaved(c, doc)
 }

@@ -87,6 +87,8 @@ type Source struct {
 	Sequence uint64
 	Entries  iter.Seq2[Element, error]
 	Paged    bool // never inline: a file has at least four pages
+	// Free leaves the pages without a reference: the source is no bucket.
+	Free bool
 }
 
 // inlineShare is the divisor of the page size for the maximum size of an inline bucket (bucket.go,
@@ -139,11 +141,15 @@ func (w *Writer) Root(db *DB, renewed []Element) (uint64, error) {
 // size, sequence and transaction of m. Create returns the meta of the file.
 func Create(out io.WriterAt, m Meta, sources []Source) (Meta, error) {
 	w := &Writer{Out: out, PageSize: m.PageSize, Next: 2}
-	buckets := make([]Element, len(sources))
+	var buckets []Element
 	var err error
-	for i, src := range sources {
-		if buckets[i], err = w.Bucket(src); err != nil {
+	for _, src := range sources {
+		el, err := w.Bucket(src)
+		if err != nil {
 			return Meta{}, err
+		}
+		if !src.Free {
+			buckets = append(buckets, el)
 		}
 	}
 	if m.Root, err = w.Root(&DB{}, buckets); err != nil {

@@ -1,0 +1,144 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	etcdwal "go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
+)
+
+// cutLog copies a data directory without the entries before first, as after a purge of the older
+// files of the log.
+func cutLog(t testing.TB, dir string, first uint64) string {
+	t.Helper()
+	out := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(out, "member", "snap"), os.DirFS(filepath.Join(dir, "member", "snap"))))
+	log := must(wal.Scan(t.Context(), filepath.Join(dir, "member", "wal"), 0))(t)
+	var b []byte
+	crc := uint32(0)
+	put := func(kind int64, m proto.Message) {
+		rec := &walpb.Record{Type: &kind, Crc: &crc}
+		if m != nil {
+			rec.Data = must(proto.Marshal(m))(t)
+			crc = crc32.Update(crc, crc32.MakeTable(crc32.Castagnoli), rec.Data)
+		}
+		data := must(proto.Marshal(rec))(t)
+		pad := (8 - len(data)%8) % 8
+		length := uint64(len(data))
+		if pad > 0 {
+			length |= uint64(0x80|pad) << 56
+		}
+		b = append(append(binary.LittleEndian.AppendUint64(b, length), data...), make([]byte, pad)...)
+	}
+	put(etcdwal.CrcType, nil)
+	put(etcdwal.MetadataType, &pb.Metadata{NodeID: &log.Node, ClusterID: &log.Cluster})
+	before := first - 1
+	put(etcdwal.StateType, &raftpb.HardState{Term: &log.Term, Vote: &log.Node, Commit: &before})
+	for e, err := range log.Entries(t.Context(), first) {
+		require.NoError(t, err)
+		kind := raftpb.EntryNormal
+		if e.Conf {
+			kind = raftpb.EntryConfChange
+		}
+		put(etcdwal.EntryType, &raftpb.Entry{Index: &e.Index, Term: &e.Term, Type: &kind, Data: slices.Clone(e.Data)})
+	}
+	put(etcdwal.StateType, &raftpb.HardState{Term: &log.Term, Vote: &log.Node, Commit: &log.Commit})
+	folder := filepath.Join(out, "member", "wal")
+	require.NoError(t, os.Mkdir(folder, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%016x-%016x.wal", 1, first)), b, 0o600))
+	return out
+}
+
+// truthAt returns the revisions of the keys that exist after each of some events, in order.
+func truthAt(truth map[Revision]event) func(revision int64) map[string]int64 {
+	all := slices.SortedFunc(maps.Keys(truth), Revision.Compare)
+	return func(revision int64) map[string]int64 {
+		keys := map[string]int64{}
+		for _, rev := range all {
+			if e := truth[rev]; rev.Main > revision {
+				break
+			} else if delete(keys, e.Key); !e.Del {
+				keys[e.Key] = rev.Main
+			}
+		}
+		return keys
+	}
+}
+
+// TestInferredHistory begins a recorded log at many entries, and compares all records and states of
+// its history with all events of a watch.
+func TestInferredHistory(t *testing.T) {
+	truth := eventsOf(t, "kube37.truth.jsonl.gz")
+	whole := recordedMember(t, "kube37")
+	stateAt := truthAt(truth)
+	existed := func(key string, revision int64) bool {
+		is := false
+		for rev, e := range truth {
+			if e.Key == key && !e.Del && rev.Main <= revision {
+				is = true
+			}
+		}
+		return is
+	}
+	var sure, flagged, lowered int
+	const step = 50
+	for first := uint64(17); first < 2760; first += step {
+		dir := cutLog(t, whole, first)
+		s, res, err := withHistory(t, dir, nil)
+		require.NoError(t, err, "entry %d", first)
+		in := res.Inferred
+		require.NotNil(t, in)
+		require.Zero(t, in.Unfindable)
+		sure, flagged = sure+in.Sure, flagged+in.Flagged
+		for rec, err := range s.Records(t.Context()) {
+			require.NoError(t, err)
+			want, is := truth[rec.Revision]
+			require.True(t, is, rec.Revision)
+			want.requireEqual(t, rec)
+		}
+		removed := must(s.removed(t.Context()))(t)
+		require.Len(t, removed.found, in.FreePages)
+		for i := range removed.found {
+			var rec Record
+			require.NoError(t, removed.at(i, &rec))
+			want := truth[rec.Revision]
+			if rec.Version == 0 { // unknown
+				rec.Version, rec.CreateRevision = want.Version, want.Create
+			}
+			want.requireEqual(t, &rec)
+		}
+		oldest, newest, err := s.Kept(t.Context())
+		require.NoError(t, err)
+		if oldest < 2607 {
+			lowered++
+		}
+		for _, rev := range []int64{oldest, oldest + 1, (oldest + newest) / 2, newest} {
+			have := map[string]int64{}
+			for rec, err := range s.LiveAt(t.Context(), nil, rev) {
+				require.NoError(t, err)
+				have[string(rec.Key)] = rec.ModRevision
+			}
+			require.Equal(t, stateAt(rev), have, "entry %d, revision %d", first, rev)
+		}
+		for _, u := range in.Unknown {
+			require.True(t, existed(u.Key, u.Until-1), u.Key)
+		}
+		require.Empty(t, findings(t, s))
+	}
+	t.Logf("%d writes sure, %d not; the compact revision of %d histories is lower", sure, flagged, lowered)
+	require.Greater(t, sure, 40*flagged)
+	require.NotZero(t, lowered)
+}
