@@ -60,18 +60,22 @@ func UnknownFields(v encoding.Value, minor int) []string {
 	return lost
 }
 
-// prune returns the message of v, or its JSON text, without the fields that a minor release does
-// not know, and the paths of those that are set to another value than their default. It returns
-// v.Raw itself if the release knows all fields, for kinds unknown to this build, and for values
-// that cannot be decoded.
+// prune returns the message of v, or its JSON text, with the fields of a minor release: without
+// those that the release does not know, and with the unset ones that it always writes as protobuf.
+// lost has the paths of removed fields that are set to another value than their default. The result
+// is v.Raw itself if it has these fields, for kinds unknown to this build, and for values that
+// cannot be decoded.
 func prune(v encoding.Value, minor int) (body []byte, lost []string) {
 	m := messages()[v.GVK]
 	if m == nil || v.Format == encoding.FormatCBOR || v.Format == encoding.FormatProtobuf && m.known(v.Raw, minor) {
 		return v.Raw, nil
 	}
 	body, dropped, err := m.prune(v, minor)
-	if err != nil || len(dropped) == 0 {
+	switch {
+	case err != nil:
 		return v.Raw, nil
+	case len(dropped) == 0:
+		return body, nil
 	}
 	defaults := defaultsOf(encoding.Value{Format: v.Format, GVK: v.GVK, Raw: body}, m, minor)
 	for _, path := range slices.Sorted(maps.Keys(dropped)) {
@@ -101,12 +105,21 @@ func defaultsOf(v encoding.Value, m *message, minor int) map[string]any {
 	return added
 }
 
-// known reports whether a minor release knows all fields of a message. False means unsure.
+// known reports whether a message has the fields of a minor release. False means unsure.
 func (m *message) known(raw []byte, minor int) bool {
+	added := 0
+	for _, number := range m.added {
+		if m.fields[number].known.has(minor) {
+			added++
+		}
+	}
 	for len(raw) > 0 {
 		f, content, n := m.next(raw)
 		if n < 0 || !f.known.has(minor) {
 			return false
+		}
+		if f.added {
+			added--
 		}
 		if f.kind == nestedMap {
 			var isEntry bool
@@ -119,17 +132,17 @@ func (m *message) known(raw []byte, minor int) bool {
 		}
 		raw = raw[n:]
 	}
-	return true
+	return added == 0
 }
 
-// pruner drops the fields that a minor release does not know.
+// pruner gives objects the fields of a minor release.
 type pruner struct {
 	minor   int
 	dropped map[string]any // content by path: bytes of the wire, or JSON content; nil for an unset field
 	err     error
 }
 
-// prune returns an object without the fields that a minor release does not know, and their content.
+// prune returns an object with the fields of a minor release, and the content of the others.
 func (m *message) prune(v encoding.Value, minor int) (body []byte, dropped map[string]any, err error) {
 	p := pruner{minor: minor, dropped: map[string]any{}}
 	if v.Format == encoding.FormatProtobuf {
@@ -147,12 +160,17 @@ func (m *message) prune(v encoding.Value, minor int) (body []byte, dropped map[s
 
 // wire prunes a message. at is its path, with a dot at the end.
 func (p *pruner) wire(m *message, raw []byte, at string) (out []byte) {
-	counts := map[protowire.Number]int{}
+	counts, added := map[protowire.Number]int{}, m.added
 	for len(raw) > 0 {
 		number, of, n := protowire.ConsumeField(raw)
 		if n < 0 {
 			p.err = errUnfit
 			return nil
+		}
+		for ; len(added) > 0 && added[0] <= int(number); added = added[1:] {
+			if added[0] < int(number) {
+				out = p.addUnset(m, added[0], out)
+			}
 		}
 		var f wireField
 		if int(number) < len(m.fields) {
@@ -171,7 +189,28 @@ func (p *pruner) wire(m *message, raw []byte, at string) (out []byte) {
 		counts[number]++
 		raw = raw[n:]
 	}
+	for _, number := range added {
+		out = p.addUnset(m, number, out)
+	}
 	return out
+}
+
+// addUnset appends a field that was never set, if the release writes it.
+func (p *pruner) addUnset(m *message, number int, out []byte) []byte {
+	f := &m.fields[number]
+	switch {
+	case !f.always || !f.known.has(p.minor):
+		return out
+	case f.kind == varint:
+		return protowire.AppendVarint(protowire.AppendTag(out, protowire.Number(number), protowire.VarintType), 0)
+	}
+	var content []byte
+	if f.kind == nested {
+		for below := range f.below.fields {
+			content = p.addUnset(f.below, below, content)
+		}
+	}
+	return protowire.AppendBytes(protowire.AppendTag(out, protowire.Number(number), protowire.BytesType), content)
 }
 
 // drop adds a field of the message at a path to the dropped ones.

@@ -24,15 +24,18 @@ func wellFormed(gvk schema.GroupVersionKind, raw []byte) bool {
 // message is a protobuf message type: its fields by number, from the tags of the Go type.
 type message struct {
 	fields []wireField
-	opaque bool // its JSON content has other fields
-	typed  bool // its JSON content has apiVersion and kind
+	opaque bool  // its JSON content has other fields
+	typed  bool  // its JSON content has apiVersion and kind
+	added  []int // fields that some releases always write, and others do not know
 }
 
 type wireField struct {
 	name    string // in JSON content; "" for fields that JSON content has in place of the message
 	known   span   // releases with the field
 	list    bool
-	pointer bool // encoders omit the field if unset
+	pointer bool
+	always  bool // encoders write the field, if unset too
+	added   bool // see message
 	kind    wireKind
 	unused  bool     // see Direct
 	current bool     // an instant at which the field was written: see NewestTime
@@ -157,6 +160,15 @@ func isList(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && !isMessage(t)
 }
 
+// isAlwaysWritten reports whether encoders write a field of a Go type that was never set.
+func isAlwaysWritten(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Bool, reflect.Int32, reflect.Int64, reflect.String, reflect.Struct:
+		return true
+	}
+	return false
+}
+
 // plans builds the messages of Go types.
 type plans struct {
 	known  map[reflect.Type]*message
@@ -182,7 +194,10 @@ func (p *plans) of(t reflect.Type) *message {
 		}
 		for _, f := range fieldSpans()[typeName(t)] {
 			one := m.grow(f.number)
-			one.name, one.known = f.name, f.known
+			one.name, one.known, one.added = f.name, f.known, one.always
+			if one.added {
+				m.added = append(m.added, f.number)
+			}
 		}
 	}
 	return m
@@ -216,6 +231,7 @@ func (p *plans) add(m *message, t reflect.Type, f reflect.StructField) {
 	}
 	field.name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
 	field.known, field.pointer = span{last: LinkedRelease}, f.Type.Kind() == reflect.Pointer
+	field.always = isAlwaysWritten(f.Type)
 	field.current = isCurrent(field.name) && (field.kind == instant || field.kind == instantPointer)
 }
 
