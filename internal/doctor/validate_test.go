@@ -26,3 +26,14 @@ func TestValidate(t *testing.T) {
 		require.NotContains(t, f.Reason, "hunter2")
 	}
 }
+
+// TestValidateUnfit checks an object whose annotation no server converts.
+func TestValidateUnfit(t *testing.T) {
+	s := written(t, base(t), object("namespaces/team", "v1", "Namespace", ""),
+		object("daemonsets/team/a", "apps/v1", "DaemonSet",
+			`,"annotations":{"deprecated.daemonset.template.generation":"hunter2"}},"spec":{}`))
+	require.Empty(t, examined(t, s, Options{}).Of(CodeUpdateRefused))
+	found := examined(t, s, Options{Validate: true}).Of(CodeUpdateRefused)
+	require.Len(t, found, 1)
+	require.Equal(t, "its updates cannot be checked: it is no object of the kind", found[0].Reason)
+}
