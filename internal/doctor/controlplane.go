@@ -133,7 +133,7 @@ func checkAddresses(d *doctor) error {
 	return nil
 }
 
-// checkIPAddresses reports IPAddresses of deleted Services.
+// checkIPAddresses reports IPAddresses that their Services no longer have.
 func checkIPAddresses(d *doctor, prefix string) error {
 	storage := d.storage(prefix)
 	const resource = "ipaddresses.networking.k8s.io"
@@ -143,10 +143,15 @@ func checkIPAddresses(d *doctor, prefix string) error {
 			return nil
 		}
 		svc, err := storage.Service(d.ctx, of.Namespace, of.Name)
-		if err == nil && svc == nil {
-			d.raise(e.Key, codeAddressLeft, "its Service %s/%s is not there", of.Namespace, of.Name)
+		if err != nil {
+			return err
 		}
-		return err
+		if svc == nil {
+			d.raise(e.Key, codeAddressLeft, "its Service %s/%s is not there", of.Namespace, of.Name)
+		} else if ips := machines.ClusterIPs(svc); len(ips) > 0 && !slices.Contains(ips, machines.IP(address.Name)) {
+			d.raise(e.Key, codeAddressLeft, "its Service %s/%s has %s", of.Namespace, of.Name, list(ips))
+		}
+		return nil
 	})
 }
 

@@ -217,7 +217,7 @@ func Allocated(content map[string]any) []string { return allocated(serviceOf(con
 // may serve several protocols of the same Service.
 func allocated(svc *corev1.Service) (all []string) {
 	if svc.Spec.Type != corev1.ServiceTypeExternalName {
-		for _, ip := range clusterIPs(svc) {
+		for _, ip := range ClusterIPs(svc) {
 			all = append(all, "cluster IP "+ip)
 		}
 	}
@@ -272,8 +272,8 @@ func serviceOf(content map[string]any) *corev1.Service {
 	return &svc
 }
 
-// clusterIPs returns the cluster IPs of a Service, without duplicates.
-func clusterIPs(svc *corev1.Service) (ips []string) {
+// ClusterIPs returns the cluster IPs of a Service, without duplicates.
+func ClusterIPs(svc *corev1.Service) (ips []string) {
 	for _, text := range append([]string{svc.Spec.ClusterIP}, svc.Spec.ClusterIPs...) {
 		if ip := IP(text); ip != "" && !slices.Contains(ips, ip) {
 			ips = append(ips, ip)
@@ -296,7 +296,7 @@ func IP(text string) string {
 func (s Storage) IPAddresses(
 	ctx context.Context, service keys.Key, content map[string]any,
 ) (held []*inspect.Entry, err error) {
-	for _, ip := range clusterIPs(serviceOf(content)) {
+	for _, ip := range ClusterIPs(serviceOf(content)) {
 		e, err := s.Get(ctx, "ipaddresses.networking.k8s.io", "", ip)
 		if err != nil {
 			return nil, err
