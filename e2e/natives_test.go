@@ -160,12 +160,10 @@ func unpackHelm(t testing.TB, secret map[string]any) string {
 	return release.Manifest
 }
 
-// differing is difference without Namespaces, to which admission adds a label, and without
-// CSINodes, which have an empty status since Kubernetes 1.37.
+// differing is difference without Namespaces, to which admission adds a label.
 func differing(before, after map[string]record) []string {
 	return slices.DeleteFunc(difference(before, after), func(change string) bool {
-		return strings.HasPrefix(change, "changed /registry/namespaces/") ||
-			strings.HasPrefix(change, "changed /registry/csinodes/")
+		return strings.HasPrefix(change, "changed /registry/namespaces/")
 	})
 }
 

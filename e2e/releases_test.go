@@ -172,7 +172,7 @@ func TestEmulated(t *testing.T) {
 			if release < server {
 				t.Run(server+" as "+release, func(t *testing.T) {
 					there := requireNamed(t, stubbed(t, server, release), release)
-					requireServed(t, there, release, release < hasNewFields)
+					requireServed(t, there, release)
 				})
 			}
 		}
@@ -231,9 +231,8 @@ func stubbed(t testing.TB, server, release string) (path string) {
 // requireReleased re-encodes a snapshot of a release for another release, and back.
 func requireReleased(t *testing.T, saved, from, to string) {
 	there := requireNamed(t, saved, to)
-	older := min(from, to) < hasNewFields
-	requireRestored(t, saved, convert(t, there.path, from, "--allow", "dead-version"), older)
-	requireServed(t, there, to, older)
+	requireRestored(t, saved, there, convert(t, there.path, from, "--allow", "dead-version"))
+	requireServed(t, there, to)
 }
 
 // requireNamed re-encodes a snapshot for a release, and requires that all problems are expected.
@@ -243,17 +242,17 @@ func requireNamed(t *testing.T, saved, to string) converted {
 		switch p.Code {
 		case "dead-version": // an alpha version that this build cannot write
 			require.Contains(t, p.Reason, "alpha", p.Key)
-		case "not-in-release":
+		case "not-in-release", "pruned-field":
 		default:
 			require.Fail(t, p.Code, "%s: %s", p.Key, p.Reason)
 		}
 	}
-	return convert(t, saved, to, "--remove-unserved", "--allow", "dead-version")
+	return convert(t, saved, to, "--remove-unserved", "--allow", "dead-version", "--allow", "pruned-field")
 }
 
 // requireServed requires that an API server of a release lists all kinds in a re-encoded snapshot,
 // and that an update of each object without changes writes nothing.
-func requireServed(t *testing.T, there converted, to string, older bool) {
+func requireServed(t *testing.T, there converted, to string) {
 	t.Helper()
 	dir := restoreAsIs(t, there.path)
 	var dead []string
@@ -276,7 +275,7 @@ func requireServed(t *testing.T, there converted, to string, older bool) {
 		kind := storedKind.FindStringSubmatch(before[key].value)
 		names := apiVersion.FindAllString(before[key].value, -1)
 		return slices.ContainsFunc(names, func(name string) bool { return !served[name+" "+kind[1]] }) ||
-			older && newFields(key) ||
+			key == newDefault ||
 			strings.HasPrefix(key, "/registry/persistentvolumeclaims/") // get a default phase
 	}))
 }
@@ -288,15 +287,8 @@ var (
 	storedKind = regexp.MustCompile(`^k8s\x00\n.\n.[^\x12]+\x12.([A-Za-z]+)\x12`)
 )
 
-// hasNewFields is the first release with fields that older ones do not have at the same version:
-// an older server drops them at the next write, a newer one sets a new default, and an empty new
-// message stays in a re-encoded object.
-const hasNewFields = "1.36"
-
-// newFields reports whether a stub has such fields.
-func newFields(key string) bool {
-	return key == "/registry/csidrivers/csid2" || strings.HasPrefix(key, "/registry/devicetaintrules/")
-}
+// newDefault is the key of an object to which newer releases add a default that older ones lack.
+const newDefault = "/registry/csidrivers/csid2"
 
 // problem is a problem of a report.
 type problem struct{ Key, Code, Reason string }
@@ -333,9 +325,9 @@ func remove(t testing.TB, dir string, keys []string) {
 	s.process.stop()
 }
 
-// requireRestored requires that each object in back has the bytes in saved, but for problems, and
-// for those that newer releases give new fields.
-func requireRestored(t testing.TB, saved string, back converted, older bool) {
+// requireRestored requires that each object in back has the bytes in saved, but for problems on the
+// way there or back.
+func requireRestored(t testing.TB, saved string, there, back converted) {
 	t.Helper()
 	values := func(path string) map[string]string {
 		s := startStore(t, restoreAsIs(t, path))
@@ -351,9 +343,54 @@ func requireRestored(t testing.TB, saved string, back converted, older bool) {
 	}
 	first := values(saved)
 	for key, value := range values(back.path) {
-		named := slices.ContainsFunc(back.Problems, func(p problem) bool { return p.Key == key })
-		if !named && (!older || !newFields(key)) {
+		named := slices.ContainsFunc(append(there.Problems, back.Problems...),
+			func(p problem) bool { return p.Key == key })
+		if !named && key != newDefault {
 			require.Equal(t, first[key], value, key)
 		}
 	}
+}
+
+// fieldsDeployment has fields that Kubernetes 1.36 does not know.
+const fieldsDeployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"fields"},"spec":{` +
+	`"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{` +
+	`"volumes":[{"name":"v","emptyDir":{"mode":448}}],"containers":[{"name":"c","image":"busybox:1",` +
+	`"volumeMounts":[{"name":"v","mountPath":"/v"}]}]}}}}`
+
+// TestFieldsOfRelease checks that a field unknown to an older release is named, and that its API
+// server drops exactly the bytes that --allow drops.
+func TestFieldsOfRelease(t *testing.T) {
+	t.Parallel()
+	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	c := startServer(t, serverName("1.37"), filepath.Join(t.TempDir(), "etcd"), everyFeature...)
+	o := &unstructured.Unstructured{}
+	require.NoError(t, json.Unmarshal([]byte(fieldsDeployment), &o.Object))
+	_, err := c.client(deployments, "default").Create(context.Background(), o, metav1.CreateOptions{})
+	require.NoError(t, err)
+	c.store.waitQuiet(t)
+	saved := c.store.save(t)
+	c.stop()
+
+	const key = "/registry/deployments/default/fields"
+	named := convert(t, saved, builtRelease, "--dry-run", "--remove-unserved").Problems
+	at := slices.IndexFunc(named, func(p problem) bool { return p.Key == key })
+	require.GreaterOrEqual(t, at, 0)
+	require.Equal(t, problem{key, "pruned-field",
+		"apps/v1 of Kubernetes 1.36 cannot hold spec.template.spec.volumes[0].emptyDir.mode"}, named[at])
+
+	update := func(path string) (before, after string) {
+		c := startServer(t, serverName(builtRelease), restoreAsIs(t, path), everyFeature...)
+		defer c.stop()
+		before = c.store.waitQuiet(t)[key].value
+		one, err := c.client(deployments, "default").Get(context.Background(), "fields", metav1.GetOptions{})
+		require.NoError(t, err)
+		_, err = c.client(deployments, "default").Update(context.Background(), one, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		return before, c.store.waitQuiet(t)[key].value
+	}
+	first, updated := update(saved)
+	require.NotEqual(t, first, updated)
+	before, after := update(convert(t, saved, builtRelease, "--remove-unserved", "--allow", "pruned-field").path)
+	require.Equal(t, before, after)
+	require.Equal(t, updated, before)
 }
