@@ -227,7 +227,8 @@ func readRecords(d *doctor) error {
 	writers := newWriters(d)
 	see := func(ctx context.Context, e *inspect.Entry) seen {
 		l := lookAt(e)
-		return seen{l, append(writers.check(ctx, e), d.checkBuiltin(e)...), append(ties(finder, e, &l), d.unknownFields(e)...)}
+		refused, groups := append(writers.check(ctx, e), d.checkBuiltin(e)...), ties(finder, e, &l)
+		return seen{l, refused, append(groups, d.unknownFields(e)...)}
 	}
 	err = each(d, nil, see, func(e *inspect.Entry, s *seen, ruled bool) error {
 		d.types.Count(e)

@@ -275,9 +275,10 @@ func TestPruneBack(t *testing.T) {
 			require.True(t, messages()[gvk].known(raw, LinkedRelease), gvk)
 			for minor := OldestRelease; minor < LinkedRelease; minor++ {
 				there, lost := prune(v, minor)
-				require.Empty(t, UnknownFields(encoding.Value{Format: v.Format, GVK: gvk, Raw: there}, minor))
-				if back, _ := prune(encoding.Value{Format: v.Format, GVK: gvk, Raw: there}, LinkedRelease); len(lost) == 0 &&
-					gvk.Kind != "CSIDriver" { // has a default that older releases lack
+				v := encoding.Value{Format: v.Format, GVK: gvk, Raw: there}
+				require.Empty(t, UnknownFields(v, minor))
+				back, _ := prune(v, LinkedRelease)
+				if len(lost) == 0 && gvk.Kind != "CSIDriver" { // has a default that older releases lack
 					require.Equal(t, raw, back, "%s by 1.%d", gvk, minor)
 					same++
 				}
