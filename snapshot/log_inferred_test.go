@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -141,4 +142,20 @@ func TestInferredHistory(t *testing.T) {
 	t.Logf("%d writes sure, %d not; the compact revision of %d histories is lower", sure, flagged, lowered)
 	require.Greater(t, sure, 40*flagged)
 	require.NotZero(t, lowered)
+}
+
+// TestInferredRefused cuts the log of requests with effects that are not inferred, and interrupts a
+// run.
+func TestInferredRefused(t *testing.T) {
+	_, _, err := withHistory(t, cutLog(t, recordedMember(t, "crash36"), 4010), nil)
+	require.ErrorIs(t, err, ErrLogHistory)
+	require.ErrorContains(t, err, "entry 4015 has a transaction within a transaction")
+
+	s := open(t, recordedMember(t, "kube37-purged"))
+	h := &logHistory{end: s.directory.Entry, x: must(s.index(t.Context()))(t)}
+	h.log = must(wal.Scan(t.Context(), s.logFolder, 0))(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = h.infer(ctx, s)
+	require.ErrorIs(t, err, context.Canceled)
 }

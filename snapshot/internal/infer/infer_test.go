@@ -92,6 +92,9 @@ func (m *model) step() {
 	case n == 1:
 		m.revoke()
 		return
+	case n < 5:
+		m.other(n)
+		return
 	}
 	key := fmt.Sprintf("/k%02d", m.r.IntN(m.keys))
 	current, x := m.live[key], int64(0)
@@ -124,6 +127,66 @@ func (m *model) step() {
 		m.put(rec)
 		m.rev++
 	}
+}
+
+// other makes a request without a condition, one with the version of a key, or one of several keys.
+func (m *model) other(kind int) {
+	key := func() []byte { return fmt.Appendf(nil, "/k%02d", m.r.IntN(m.keys)) }
+	value := fmt.Appendf(nil, "value %d", m.sequence)
+	put := func(key []byte) *pb.RequestOp {
+		return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: value}}}
+	}
+	switch {
+	case kind == 2 && m.r.IntN(2) == 0:
+		k := key()
+		m.append(&pb.InternalRaftRequest{Put: &pb.PutRequest{Key: k, Value: value}})
+		m.put(truth{Record: Record{Key: k, Value: value}})
+	case kind == 2:
+		k := key()
+		m.append(&pb.InternalRaftRequest{DeleteRange: &pb.DeleteRangeRequest{Key: k}})
+		if m.live[string(k)] == nil {
+			return
+		}
+		m.put(truth{Record: Record{Key: k, Tombstone: true}})
+	case kind == 3: // as API servers do before a compaction
+		k, version := []byte("compact_rev_key"), int64(0)
+		if rec := m.live[string(k)]; rec != nil {
+			version = max(0, rec.Version-m.r.Int64N(2))
+		}
+		m.append(&pb.InternalRaftRequest{Txn: &pb.TxnRequest{
+			Compare: []*pb.Compare{{Key: k, TargetUnion: &pb.Compare_Version{Version: version}}},
+			Success: []*pb.RequestOp{put(k)}}})
+		if rec := m.live[string(k)]; rec == nil && version > 0 || rec != nil && rec.Version != version {
+			return
+		}
+		m.put(truth{Record: Record{Key: k, Value: value}})
+	default:
+		a, b := key(), key()
+		if string(a) == string(b) {
+			return
+		}
+		x := int64(0)
+		if rec := m.live[string(a)]; rec != nil {
+			x = rec.Main
+		}
+		if all := m.history[string(a)]; m.r.IntN(m.stale) == 0 && len(all) > 0 {
+			x = all[len(all)-1]
+		}
+		del := &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: b}}
+		m.append(&pb.InternalRaftRequest{Txn: &pb.TxnRequest{
+			Compare: []*pb.Compare{{Key: a, Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: x}}},
+			Success: []*pb.RequestOp{{Request: del}, put(a)}}})
+		if rec := m.live[string(a)]; rec == nil && x > 0 || rec != nil && rec.Main != x {
+			return
+		}
+		sub := int64(0)
+		if m.live[string(b)] != nil {
+			m.put(truth{Record: Record{Key: b, Tombstone: true}})
+			sub++
+		}
+		m.put(truth{Record: Record{Key: a, Value: value, Sub: sub}})
+	}
+	m.rev++
 }
 
 // revoke ends the oldest lease.

@@ -13,6 +13,9 @@ func (s *solver) proof(n int32, st *step) (v verdict, revision int64, err error)
 	g := s.segment()
 	low, high := g.at(g.certain+1, len(g.maybes))
 	for i := range st.ops {
+		if st.ops[i].del && len(st.ops) > 1 { // its key may be absent
+			continue
+		}
 		one, at := s.proofOf(n, st, i, low, high)
 		switch {
 		case one == no:

@@ -37,7 +37,7 @@ const maxPasses = 12
 // Limits of the work, for all passes and for all tried revisions. A wrong revision fails early.
 const (
 	maxWork  = 2_000_000_000
-	maxTried = 50_000_000
+	maxTried = 2_000_000
 )
 
 func (s *solver) solve() error {
@@ -74,6 +74,7 @@ func (s *solver) exclude() error {
 	fails := func(revision int64) (bool, error) {
 		s.from, s.to = revision, revision
 		err := s.pass()
+		s.work += 10
 		if errors.Is(err, ErrUnsolved) {
 			return true, nil
 		}
