@@ -17,7 +17,9 @@ func cropped() []schema.GroupVersionResource {
 	return []schema.GroupVersionResource{
 		{Version: "v1", Resource: "configmaps"}, {Version: "v1", Resource: "secrets"},
 		{Version: "v1", Resource: "services"}, {Version: "v1", Resource: "persistentvolumeclaims"},
-		{Group: "apps", Version: "v1", Resource: "deployments"}, notes(),
+		{Group: "apps", Version: "v1", Resource: "deployments"}, notes(), pods(),
+		{Group: "apps", Version: "v1", Resource: "replicasets"},
+		{Group: "apps", Version: "v1", Resource: "statefulsets"},
 	}
 }
 

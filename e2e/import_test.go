@@ -3,15 +3,18 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // importManifest has the objects of namespace a beside those of createPart.
@@ -37,6 +40,16 @@ func withoutVersions(objects map[string]unstructured.Unstructured) map[string]un
 		objects[name] = o
 	}
 	return objects
+}
+
+// extracted runs "etcdshift extract", and returns the archive.
+func extracted(t testing.TB, in string, flags ...string) (archive string) {
+	t.Helper()
+	archive = filepath.Join(t.TempDir(), "a.archive")
+	args := append([]string{"extract", "-q", in, archive}, flags...)
+	said, err := exec.Command(etcdshift(t), args...).CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	return archive
 }
 
 // imports runs "etcdshift import", and returns its report and the path of OUT.
@@ -65,13 +78,24 @@ func TestImported(t *testing.T) {
 	a := startCluster(t, filepath.Join(t.TempDir(), "a"))
 	a.createPart(t)
 	a.create(t, importManifest)
+	controllers := a.controllers(t)
+	eventually(t, serveTimeout, "controllers have done their work", func() error {
+		pods, err := a.client(pods(), "a").List(context.Background(), metav1.ListOptions{})
+		claim, err2 := a.client(claims(), "a").Get(context.Background(), "data", metav1.GetOptions{})
+		if err == nil && err2 == nil && len(pods.Items) == 2 && child(claim.Object, "status")["phase"] == "Bound" {
+			return nil
+		}
+		return fmt.Errorf("Pods %v, claim %v %v", pods, err, err2)
+	})
+	a.store.waitQuiet(t)
+	controllers.stop()
 	served := withoutVersions(a.part(t))
 	lease, err := a.client(leases(), "a").Get(context.Background(), "leader", metav1.GetOptions{})
 	require.NoError(t, err)
 	a.store.waitQuiet(t)
 	saved := a.store.save(t)
 	a.stop()
-	archive := runMigration(t, "crop", saved, "-n", "a", "--needed").path
+	archive := extracted(t, saved, "-n", "a", "--needed")
 
 	b := startCluster(t, filepath.Join(t.TempDir(), "b"))
 	b.ranOn(t, true, "create namespace other")
@@ -96,14 +120,14 @@ func TestImported(t *testing.T) {
 	b.store.waitQuiet(t)
 	conflicts := b.store.save(t)
 	b.stop()
-	r, codes := imports(t, conflicts, archive, "--allow", "not-an-archive")
+	r, codes := imports(t, conflicts, archive)
 	require.Equal(t, "refused", r.Outcome)
 	require.NoFileExists(t, r.path)
 	for _, code := range []string{"error key-exists", "error address-in-use", "warning quota-exceeded"} {
 		require.True(t, codes[code], "%s: %v", code, codes)
 	}
 
-	r, codes = imports(t, in, archive, "--allow", "not-an-archive")
+	r, codes = imports(t, in, archive)
 	require.Equal(t, "written", r.Outcome, "%v", codes)
 	c := startCluster(t, r.restore(t))
 	require.Equal(t, served, withoutVersions(c.part(t)))
@@ -118,6 +142,14 @@ func TestImported(t *testing.T) {
 	}
 	require.Empty(t, c.collect(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "a"))
 
+	// Controllers find nothing to do: no rollout, no new Pod, no lost claim.
+	c.store.waitQuiet(t)
+	controllers = c.controllers(t)
+	time.Sleep(2 * calm)
+	controllers.stop()
+	require.Equal(t, uids(served), uids(c.part(t)))
+	require.Equal(t, "Bound", child(c.part(t)["persistentvolumeclaims/data"].Object, "status")["phase"])
+
 	c.ranOn(t, true, "create service clusterip new -n a --tcp=80:80")
 	services := c.part(t)
 	newIP, _, _ := unstructured.NestedString(services["services/new"].Object, "spec", "clusterIP")
@@ -129,6 +161,19 @@ func TestImported(t *testing.T) {
 	}
 	c.ranOn(t, true, "delete service web np -n a")
 	c.ranOn(t, true, "create service clusterip x -n other --tcp=80:80 --clusterip="+ip)
+}
+
+// uids returns the UID of each object.
+func uids(objects map[string]unstructured.Unstructured) map[string]types.UID {
+	all := map[string]types.UID{}
+	for name, o := range objects {
+		all[name] = o.GetUID()
+	}
+	return all
+}
+
+func claims() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 }
 
 func leases() schema.GroupVersionResource {

@@ -33,8 +33,11 @@ func (g *Graft) Plan(ctx context.Context, v *transform.View) error {
 	return g.Archive.Snapshot().Guard(func() error {
 		r := &run{
 			Graft: g, ctx: ctx, view: v, byKey: map[string]*item{}, uids: map[objects.UID]string{},
-			replaced: map[objects.UID]string{}, lacks: map[string]*lack{},
+			replaced: map[objects.UID]string{}, changed: map[string]bool{},
 		}
+		v.Make(transform.Output{Check: func(ctx context.Context, out *inspect.Reader) error {
+			return g.Archive.Snapshot().Guard(func() error { return r.check(ctx, out) })
+		}})
 		return r.plan()
 	})
 }
@@ -51,16 +54,17 @@ type run struct {
 	uids     map[objects.UID]string // keys of items
 	replaced map[objects.UID]string // keys of items, by the UID of the object that they replace
 	outside  []string               // keys of the archive that are not below FromPrefix
+	changed  map[string]bool        // keys that the run changes for the items
 	section  *Imported
 
 	types  *inspect.Types // of the input with the items
 	finder *objects.Finder
-	lacks  map[string]*lack // by the key of the missing object
 }
 
 // item is a staged record.
 type item struct {
-	at       []byte
+	from     []byte           // key in the archive
+	at       []byte           // key in the output
 	key      keys.Key         // of the input's layout
 	replaces *transform.Entry // nil for a new key
 }
@@ -83,8 +87,8 @@ func (r *run) plan() error {
 		return err
 	}
 	r.finder = objects.NewFinder(r.view, r.types, r.to.Storages())
-	for _, check := range []func() error{r.checkUIDs, r.checkNames, r.checkVolumes, r.checkServices, r.checkQuotas,
-		r.checkAdmission} {
+	for _, check := range []func() error{r.checkPrefixes, r.checkUIDs, r.checkNames, r.checkVolumes, r.checkServices,
+		r.checkQuotas, r.checkAdmission} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -142,7 +146,7 @@ func (r *run) carry(e *inspect.Entry) error {
 		return err
 	}
 	key, _, _ := r.to.Parse(to) // a key of no type has no name
-	it := &item{at: bytes.Clone(to), key: key}
+	it := &item{from: bytes.Clone(e.Key), at: bytes.Clone(to), key: key}
 	here, err := r.view.Get(r.ctx, to)
 	if err != nil {
 		return err

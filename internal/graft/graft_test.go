@@ -14,11 +14,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/secrettest"
 	"github.com/etcdshift/etcdshift/internal/test/transformtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -468,9 +470,10 @@ func TestPrefix(t *testing.T) {
 		slices.Sorted(maps.Keys(got)))
 	require.Equal(t, live(t, part)["/tenant-a/secrets/a/s"], got["/registry/secrets/a/s"])
 
-	_, out, err = importing(t, in, part, "--prefix=/tenant-a --to-prefix=/tenants/x/", "not-an-archive")
+	r, out, err = importing(t, in, part, "--prefix=/tenant-a --to-prefix=/tenants/x/", "not-an-archive")
 	require.NoError(t, err)
 	require.Contains(t, live(t, out), "/tenants/x/secrets/a/s")
+	require.Equal(t, []string{"warning prefix-new /tenants/x/", "warning unknown-key secrets/a/other"}, problems(r))
 	for line, want := range map[string]string{
 		"--to-prefix=/x": "requires one --prefix", "--prefix=/a --to-prefix=/": "--to-prefix is empty",
 	} {
@@ -488,4 +491,48 @@ func TestLeases(t *testing.T) {
 	require.NoError(t, err, "%v", r.Problems)
 	require.Equal(t, int64(3600), live(t, out)["/registry/events/a/e"].TTL)
 	require.Equal(t, int64(60), live(t, out)["/x"].TTL)
+}
+
+// TestEncryption checks that values are decrypted as the archive's origin encrypted them, and
+// encrypted as the API servers of the input do; and that no value becomes plaintext.
+func TestEncryption(t *testing.T) {
+	const key = "/registry/secrets/a/s"
+	plain := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"a","uid":"u-s"}}`
+	theirs, ours := secrettest.Load(t, "secrets: secretbox=t"), secrettest.Load(t, "secrets: aesgcm=o")
+	from := build(t, "put "+key+" "+strconv.Quote(secrettest.Encrypt(t, theirs, "secrets", key, plain)))
+	in := build(t, core("Namespace", "namespaces", "", "a", ""), core("Secret", "secrets", "a", "x", ""))
+	run := func(
+		archiveWith inspect.Decrypter, with transform.Encrypter, allow ...string,
+	) (*transform.Report, string, error) {
+		s, err := snapshot.Open(context.Background(), from, snapshot.Config{})
+		require.NoError(t, err)
+		defer s.Close()
+		g := &Graft{Archive: &transform.File{Reader: inspect.NewReader(s, archiveWith), Decrypter: archiveWith}}
+		out := filepath.Join(t.TempDir(), "out.db")
+		r, err := transform.Run(context.Background(), transform.Options{In: in, Out: out, Encryption: with,
+			Allow: append(allow, "not-an-archive")}, g)
+		return r, out, err
+	}
+	r, out, err := run(theirs, ours)
+	require.NoError(t, err, "%v", r.Problems)
+	stored := live(t, out)[key].Value
+	require.True(t, strings.HasPrefix(stored, "k8s:enc:aesgcm:v1:o"), "%.40q", stored)
+	got, _, err := ours.Decrypt(context.Background(), schema.GroupResource{Resource: "secrets"}, []byte(key),
+		[]byte(stored))
+	require.NoError(t, err)
+	require.Equal(t, plain, string(got))
+
+	_, out, err = run(theirs, theirs)
+	require.NoError(t, err)
+	require.Equal(t, live(t, from)[key], live(t, out)[key], "the stored bytes stay")
+
+	r, _, err = run(theirs, nil)
+	require.ErrorIs(t, err, transform.ErrRefused)
+	require.Equal(t, []string{"error would-be-plaintext secrets/a/s"}, problems(r))
+	r, _, err = run(nil, nil)
+	require.ErrorIs(t, err, transform.ErrRefused)
+	require.Contains(t, problems(r), "error encrypted secrets/a/s")
+	_, out, err = run(nil, nil, "encrypted")
+	require.NoError(t, err)
+	require.Equal(t, live(t, from)[key], live(t, out)[key])
 }

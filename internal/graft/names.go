@@ -20,6 +20,26 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
+// checkPrefixes reports storage prefixes of items below which the input has nothing.
+func (r *run) checkPrefixes() error {
+	for _, storage := range r.storages() {
+		has := false
+		for e, err := range r.view.Reader().Raw(r.ctx, []byte(storage.Prefix+"/")) {
+			if err != nil {
+				return err
+			}
+			if key, err := e.ParseKey(); err == nil && key.Prefix == storage.Prefix {
+				has = true
+				break
+			}
+		}
+		if !has {
+			r.view.Raise(storage.Prefix+"/", codePrefixNew.Because("no API server has stored anything below it in B"))
+		}
+	}
+	return nil
+}
+
 // related is an object of the input with the UID of an item, or with a replaced owner.
 type related struct {
 	at    string
@@ -58,10 +78,17 @@ func (r *run) checkUIDs() error {
 	})
 }
 
+// names are the checks of what items name.
+type names struct {
+	*run
+	lacks       map[string]*lack // by the key of the missing object
+	definitions map[string]*definition
+}
+
 // checkNames checks the objects that each item names: owners, definition, namespace and others.
 func (r *run) checkNames() error {
+	n := &names{run: r, lacks: map[string]*lack{}, definitions: map[string]*definition{}}
 	unread, first, why := 0, "", error(nil)
-	definitions := map[string]*definition{}
 	for _, it := range r.items {
 		t := r.types.Of(it.key.Resource)
 		if it.key.Name == "" || t == nil || keys.IsRecord(it.key.Resource) {
@@ -78,11 +105,11 @@ func (r *run) checkNames() error {
 				first, why = string(it.at), err
 			}
 		}
-		if err := cmp.Or(r.checkOwners(it, named.Owners), r.checkNeeds(it, named.Needs)); err != nil {
+		if err := cmp.Or(n.checkOwners(it, named.Owners), n.checkNeeds(it, named.Needs)); err != nil {
 			return err
 		}
 		if !t.Builtin && e.Undecryptable == nil {
-			if err := r.checkDefinition(definitions, it, e, t); err != nil {
+			if err := n.checkDefinition(it, e, t); err != nil {
 				return err
 			}
 		}
@@ -91,16 +118,16 @@ func (r *run) checkNames() error {
 		r.view.Raise(first, codeOwnersUnread.Because("owners and needs of %d objects are unknown; of the first: %v",
 			unread, why))
 	}
-	r.reportLacks()
-	return cmp.Or(r.checkNamespaces(), r.addStoredVersions(definitions))
+	n.reportLacks()
+	return cmp.Or(n.checkNamespaces(), n.addStoredVersions())
 }
 
 // checkOwners reports missing owners. The garbage collector deletes an object without any owner; if
 // one exists, it removes the references to the others.
-func (r *run) checkOwners(it *item, owners []encoding.OwnerReference) error {
+func (n *names) checkOwners(it *item, owners []encoding.OwnerReference) error {
 	var missing []string
 	for _, ref := range owners {
-		key, e, err := r.finder.Owner(r.ctx, it.key, ref)
+		key, e, err := n.finder.Owner(n.ctx, it.key, ref)
 		if err != nil {
 			return err
 		}
@@ -115,7 +142,7 @@ func (r *run) checkOwners(it *item, owners []encoding.OwnerReference) error {
 	if len(missing) < len(owners) {
 		found = found.Decided(finding.Noted)
 	}
-	r.view.Raise(string(it.at), found)
+	n.view.Raise(string(it.at), found)
 	return nil
 }
 
@@ -128,23 +155,23 @@ type lack struct {
 }
 
 // checkNeeds notes the objects that an item names and that are missing.
-func (r *run) checkNeeds(it *item, needs []objects.Need) error {
+func (n *names) checkNeeds(it *item, needs []objects.Need) error {
 	for _, need := range needs {
-		t := r.types.Of(need.Resource)
+		t := n.types.Of(need.Resource)
 		if t == nil || need.Optional || need.Resource == keys.DefinitionType() || t.Namespaced && need.Namespace == "" {
 			continue
 		}
-		key, e, err := r.finder.Get(r.ctx, it.key.Prefix, t, need.Namespace, need.Name)
+		key, e, err := n.finder.Get(n.ctx, it.key.Prefix, t, need.Namespace, need.Name)
 		if err != nil {
 			return err
 		}
 		if e != nil || isBootstrapped(need) {
 			continue
 		}
-		one := r.lacks[key]
+		one := n.lacks[key]
 		if one == nil {
 			one = &lack{code: codeNeedMissing, by: string(it.at), warns: true, more: -1}
-			r.lacks[key] = one
+			n.lacks[key] = one
 		}
 		one.more++
 		switch need.Resource.String() {
@@ -167,9 +194,9 @@ func isBootstrapped(need objects.Need) bool {
 }
 
 // reportLacks reports the missing objects.
-func (r *run) reportLacks() {
-	for _, key := range slices.Sorted(maps.Keys(r.lacks)) {
-		one := r.lacks[key]
+func (n *names) reportLacks() {
+	for _, key := range slices.Sorted(maps.Keys(n.lacks)) {
+		one := n.lacks[key]
 		by := one.by
 		if one.more > 0 {
 			by += " and " + phrase.Count(one.more, "other object") + " name it"
@@ -180,19 +207,19 @@ func (r *run) reportLacks() {
 		if one.warns {
 			found = found.Decided(finding.Noted)
 		}
-		r.view.Raise(key, found)
+		n.view.Raise(key, found)
 	}
 }
 
 // checkNamespaces reports namespaces of items that are being deleted.
-func (r *run) checkNamespaces() error {
+func (n *names) checkNamespaces() error {
 	seen := map[string]bool{}
-	for _, it := range r.items {
+	for _, it := range n.items {
 		if it.key.Namespace == "" {
 			continue
 		}
-		key, e, err := r.finder.Get(r.ctx, it.key.Prefix,
-			r.types.Of(schema.GroupResource{Resource: "namespaces"}), "", it.key.Namespace)
+		key, e, err := n.finder.Get(n.ctx, it.key.Prefix,
+			n.types.Of(schema.GroupResource{Resource: "namespaces"}), "", it.key.Namespace)
 		if err != nil {
 			return err
 		}
@@ -201,7 +228,7 @@ func (r *run) checkNamespaces() error {
 		}
 		seen[key] = true
 		if meta, err := e.Meta(); err == nil && e.Undecryptable == nil && !meta.DeletionTimestamp.IsZero() {
-			r.view.Raise(key, codeTerminating.Because(
+			n.view.Raise(key, codeTerminating.Because(
 				"it is being deleted, and its controller would delete the imported objects"))
 		}
 	}
@@ -217,23 +244,23 @@ type definition struct {
 
 // checkDefinition reports a custom resource that no API server could read: its definition is
 // missing, or does not list its version.
-func (r *run) checkDefinition(all map[string]*definition, it *item, e *transform.Entry, t *inspect.Type) error {
-	kind := r.types.Of(keys.DefinitionType())
-	key, entry, err := r.finder.Get(r.ctx, it.key.Prefix, kind, "", t.Name())
+func (n *names) checkDefinition(it *item, e *transform.Entry, t *inspect.Type) error {
+	kind := n.types.Of(keys.DefinitionType())
+	key, entry, err := n.finder.Get(n.ctx, it.key.Prefix, kind, "", t.Name())
 	if err != nil {
 		return err
 	}
-	d := all[key]
+	d := n.definitions[key]
 	if d == nil {
 		if d = (&definition{entry: entry}); entry != nil {
 			d.crd, err = crdschema.ParseCRD(entry.Value)
 		}
-		switch all[key] = d; {
+		switch n.definitions[key] = d; {
 		case entry == nil:
-			r.view.Raise(key, codeNoDefinition.Because(
+			n.view.Raise(key, codeNoDefinition.Because(
 				"it is neither in B nor in the archive, and %s is one of its objects", it.at))
 		case err != nil || entry.Undecryptable != nil:
-			r.view.Raise(key, transform.Unreadable(cmp.Or(entry.Undecryptable, err)))
+			n.view.Raise(key, transform.Unreadable(cmp.Or(entry.Undecryptable, err)))
 			d.crd = nil
 		}
 	}
@@ -246,7 +273,7 @@ func (r *run) checkDefinition(all map[string]*definition, it *item, e *transform
 	}
 	version := value.GVK.Version
 	if _, err := d.crd.Version(version); errors.Is(err, crdschema.ErrNoVersion) {
-		r.view.Raise(string(it.at), codeUnlistedVersion.Because("it is stored at version %q, which the "+
+		n.view.Raise(string(it.at), codeUnlistedVersion.Because("it is stored at version %q, which the "+
 			"CustomResourceDefinition of B does not list", version))
 	}
 	if !slices.Contains(d.versions, version) {
@@ -257,9 +284,9 @@ func (r *run) checkDefinition(all map[string]*definition, it *item, e *transform
 
 // addStoredVersions adds the versions of items to storedVersions of their definitions: otherwise an
 // administrator could remove a version that still has objects.
-func (r *run) addStoredVersions(all map[string]*definition) error {
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		d := all[key]
+func (n *names) addStoredVersions() error {
+	for _, key := range slices.Sorted(maps.Keys(n.definitions)) {
+		d := n.definitions[key]
 		if d.crd == nil {
 			continue
 		}
@@ -274,10 +301,11 @@ func (r *run) addStoredVersions(all map[string]*definition) error {
 		}
 		value, err := crdschema.SetStoredVersions(d.entry.Value, stored)
 		if err != nil {
-			r.view.Raise(key, transform.Unreadable(err))
+			n.view.Raise(key, transform.Unreadable(err))
 			continue
 		}
-		if err := r.view.Put(r.ctx, []byte(key), value); err != nil {
+		n.changed[key] = true
+		if err := n.view.Put(n.ctx, []byte(key), value); err != nil {
 			return err
 		}
 	}

@@ -162,8 +162,14 @@ func (s *services) change(key, value []byte, e *transform.Entry) error {
 	if string(value) == string(e.Value) {
 		return nil
 	}
-	s.section.Import.Addresses = append(s.section.Import.Addresses, string(key))
+	s.note(key)
 	return s.view.Put(s.ctx, key, value)
+}
+
+// note records a change of an allocator or an IPAddress.
+func (s *services) note(key []byte) {
+	s.changed[string(key)] = true
+	s.section.Import.Addresses = append(s.section.Import.Addresses, string(key))
 }
 
 // outside returns why an address is in no range, "" if it is in one.
@@ -210,8 +216,9 @@ func (s *services) reserve() error {
 			}
 		}
 		for _, e := range one.freesIPObject {
-			if key, err := e.ParseKey(); err == nil && !slices.Contains(one.takes, clusterIP+key.Name) {
-				s.section.Import.Addresses = append(s.section.Import.Addresses, string(e.Key))
+			if key, err := e.ParseKey(); err == nil && s.byKey[string(e.Key)] == nil &&
+				!slices.Contains(one.takes, clusterIP+key.Name) {
+				s.note(e.Key)
 				if err := s.view.Delete(s.ctx, e.Key); err != nil {
 					return err
 				}
@@ -279,6 +286,6 @@ func (s *services) createAddress(model *inspect.Object, of keys.Key, ip string) 
 		s.view.Raise(string(model.Key), finding.Undecodable.Because("no IPAddress in its form can be made: %v", err))
 		return nil
 	}
-	s.section.Import.Addresses = append(s.section.Import.Addresses, string(key))
+	s.note(key)
 	return s.view.Create(s.ctx, key, value, 0)
 }

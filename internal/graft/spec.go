@@ -140,14 +140,15 @@ var (
 	codeNodeMissing    = finding.Lookup("node-missing")
 	codeVolumeHeld     = finding.Lookup("volume-held")
 	codeAddressOutside = finding.Lookup("address-outside")
+	codePrefixNew      = finding.Lookup("prefix-new")
 	codeUnadmitted     = finding.Lookup("unadmitted")
 	codeQuotaExceeded  = finding.Lookup("quota-exceeded")
 )
 
 func codes() []*finding.Code {
 	return []*finding.Code{
-		codeNotArchive, codeKeyExists, codeDuplicateUID, codeNoDefinition, codeUnlistedVersion, codeNamespaceMissing,
-		codeTerminating, codeOwnerOutside, codeOwnersUnread, codeNeedMissing, codeNodeMissing, codeVolumeHeld,
+		codeNotArchive, codePrefixNew, codeKeyExists, codeDuplicateUID, codeNoDefinition, codeUnlistedVersion,
+		codeNamespaceMissing, codeTerminating, codeOwnerOutside, codeOwnersUnread, codeNeedMissing, codeNodeMissing, codeVolumeHeld,
 		objects.CodeVolumeFreed, transform.CodeAddress, codeAddressOutside, codeUnadmitted, codeQuotaExceeded,
 		codeEncrypted, codeExposed, finding.Undecodable, finding.UnknownKey, transform.CodeUnsupportedLayout,
 	}
