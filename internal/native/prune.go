@@ -89,12 +89,18 @@ func prune(v encoding.Value, minor int) (body []byte, lost []string) {
 // defaultsOf returns the fields unknown to a minor release that this build adds to a stored object
 // as defaults, by path.
 func defaultsOf(v encoding.Value, m *message, minor int) map[string]any {
-	content, err := DecodeParsed(v)
-	if err != nil {
-		return nil
+	var obj runtime.Object
+	var err error
+	if v.Format == encoding.FormatProtobuf {
+		obj, err = decodeProtobuf(v)
+	} else {
+		obj, err = legacyscheme.Scheme.New(v.GVK)
+		if content, bad := DecodeParsed(v); bad != nil || err != nil ||
+			runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj) != nil {
+			return nil
+		}
 	}
-	obj, err := legacyscheme.Scheme.New(v.GVK)
-	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj) != nil {
+	if err != nil {
 		return nil
 	}
 	setDefaults(obj)
