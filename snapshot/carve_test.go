@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
@@ -24,12 +25,20 @@ func isZeroedPlain(b []byte, from, to int) bool {
 			behind++
 		}
 		begins, ends := before == at, behind == at
-		if begins && (behind == to && to-at > 1 || behind-at >= 128) || ends && at-before >= 128 {
+		if begins && (behind == to && (to-at > 1 || b[at-1] == '}') || behind-at >= 128) || ends && at-before >= 128 {
 			return true
 		}
 		at = max(at, behind/512*512)
 	}
 	return false
+}
+
+// A zeroed line break behind a value in JSON is found; a value in protobuf ends with a zero.
+func TestZeroedEnd(t *testing.T) {
+	for end, zeroed := range map[string]bool{`"}`: true, "\"": false} {
+		c := &carver{data: append(bytes.Repeat([]byte("x"), 1024-len(end)), end+"\x00"...)}
+		require.Equal(t, zeroed, c.isZeroed(0, 1025, new(breaks)), end)
+	}
 }
 
 // The places that a search remembers change no answer, for any spans from low to high offsets.
