@@ -98,7 +98,7 @@ func runRestore(c *cli.Context, args []string) error {
 		return err
 	}
 	if err := restoreMembers(c, &o, cluster.Members); err != nil {
-		return err
+		return inFiles(err, args[0])
 	}
 	if err := checkEtcd(c, &cluster); err != nil {
 		return err
@@ -194,7 +194,11 @@ func restoreMembers(c *cli.Context, o *restore.Options, stored []snapshot.Member
 			cmp.Or(c.String("initial-advertise-peer-urls"), defaultPeer)
 	}
 	urls, err := types.NewURLsMap(o.Cluster)
-	if err != nil {
+	switch {
+	case err != nil && o.Cluster == cluster:
+		return &failure{exitRefused, fmt.Errorf("its members form no cluster: %w", err),
+			"name the members with --initial-cluster"}
+	case err != nil:
 		return usagef(commandPath(c), "--initial-cluster: %w", err)
 	}
 	names := slices.Sorted(maps.Keys(urls))

@@ -12,7 +12,8 @@ const (
 	peerB       = "B"
 	peerHash    = "SHA-256"
 	peerRestore = "etcdutl snapshot restore"
-	peerDefrag  = "etcdutl defrag" // on a restored file, without a compaction
+	peerDefrag  = "etcdutl defrag"                             // on a restored file, without a compaction
+	peerMember  = "etcdutl snapshot restore of member/snap/db" // without the log
 	peerStatus  = "etcdutl snapshot status"
 	peerCheck   = "bbolt check"
 	peerAuger   = "auger extract --fields=key"
@@ -77,6 +78,12 @@ func rows() []row {
 		doctor,
 		read("verify", peer{peerHash, 1.3}, peer{peerCheck, 0}),
 	}, []row{
+		{name: "restore", input: "stale5", args: []string{"restore", "IN", "--data-dir", "OUT"},
+			peers: []peer{{peerRestore, 0}, {peerB, 0}}, memory: 64, perKey: 30},
+		{name: "save --data-dir", input: "member", args: []string{"save", "--data-dir", "IN", "OUT"},
+			peers: []peer{{peerMember, 0}}, memory: 64, perKey: 30},
+		{name: "salvage, no meta page", input: "ruin", sizes: small, args: []string{"salvage", "IN", "OUT"},
+			peers: []peer{{peerHash, 0}}},
 		get("pods -A", 1), get("pods -A -o name", 0.5), get("pods -A -o json", 4),
 		get("pod/needle -n tenant-000", 0.05),
 		{name: "delete 100,000 Events", input: "events", sizes: []string{"S"},

@@ -177,6 +177,9 @@ func (b bench) peer(name, in string) func(out string) sample {
 		return program("baseline", "hash", "IN")
 	case peerRestore:
 		return program("etcdutl", "snapshot", "restore", "IN", "--data-dir", "OUT")
+	case peerMember:
+		return program("etcdutl", "snapshot", "restore", filepath.Join(in, "member", "snap", "db"), "--skip-hash-check",
+			"--data-dir", "OUT")
 	case peerDefrag:
 		restore, defrag := b.peer(peerRestore, in), program("etcdutl", "defrag", "--data-dir", "OUT")
 		if restore == nil || defrag == nil {

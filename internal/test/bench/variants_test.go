@@ -3,11 +3,13 @@ package bench
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -54,6 +57,19 @@ func makeInput(t testing.TB, variant string, keys int, path string) {
 	case "kcp":
 		copyTo(t, kcptest.Many(t, keys/100), path, 0)
 		return
+	case "member": // with a log of 10,000 requests after the database
+		full := path + ".full"
+		generate(t, full, c)
+		makeMember(t, full, path)
+		require.NoError(t, os.Remove(full))
+		return
+	case "ruin": // without a meta page
+		generate(t, path, c)
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		require.NoError(t, err)
+		_, err = f.WriteAt(make([]byte, 2*etcdtest.PageSize), 0)
+		require.NoError(t, errors.Join(err, f.Close()))
+		return
 	case "raw": // without a digest, so that commands do not check it
 		full := path + ".full"
 		generate(t, full, c)
@@ -62,6 +78,24 @@ func makeInput(t testing.TB, variant string, keys int, path string) {
 		return
 	}
 	generate(t, path, c)
+}
+
+// makeMember makes the data directory of a member whose database is 10,000 requests behind its log:
+// such as a restored one that an etcd served, and that got its database of before back.
+func makeMember(t testing.TB, full, path string) {
+	t.Helper()
+	require.NoError(t, os.CopyFS(path, os.DirFS(etcdtest.Restore(t, full))))
+	db, before := filepath.Join(path, "member", "snap", "db"), path+".before"
+	etcdtest.Start(t, path).Stop()
+	copyTo(t, db, before, 0)
+	server := etcdtest.Start(t, path)
+	for i := range 10_000 {
+		key, value := fmt.Sprintf("/registry/configmaps/bench/late-%d", i%1000), strings.Repeat("x", 2000)
+		_, err := server.Client.Put(t.Context(), key, value)
+		require.NoError(t, err)
+	}
+	server.Stop()
+	require.NoError(t, os.Rename(before, db))
 }
 
 // moreEvents returns n Events, in addition to the quarter of keys that are Events.
