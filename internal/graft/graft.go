@@ -53,7 +53,9 @@ type run struct {
 	byKey    map[string]*item
 	uids     map[objects.UID]string // keys of items
 	replaced map[objects.UID]string // keys of items, by the UID of the object that they replace
-	outside  []string               // keys of the archive that are not below FromPrefix
+	below    int                    // records of the archive below FromPrefix
+	outside  int                    // the others
+	first    string                 // key of the first of them
 	changed  map[string]bool        // keys that the run changes for the items
 	section  *Imported
 
@@ -78,9 +80,12 @@ func (r *run) plan() error {
 	if err := stream.Each(r.Archive.Raw(r.ctx, nil), func(e inspect.Entry) error { return r.carry(&e) }); err != nil {
 		return err
 	}
-	if n := len(r.outside); n > 0 {
-		r.view.Raise(r.outside[0], finding.UnknownKey.Because(
-			"%d records of the archive are not below %s, and are not imported", n, r.FromPrefix))
+	switch {
+	case r.ToPrefix != "" && r.below == 0: // perhaps misspelled
+		return fmt.Errorf("%s: %w %q", r.Archive.Snapshot().Path(), transform.ErrEmptyPrefix, r.FromPrefix)
+	case r.outside > 0:
+		r.view.Raise(r.first, finding.UnknownKey.Because(
+			"%d records of the archive are not below %s, and are not imported", r.outside, r.FromPrefix))
 	}
 	var err error
 	if r.types, err = r.view.Types(r.ctx); err != nil {
@@ -137,9 +142,12 @@ func (r *run) carry(e *inspect.Entry) error {
 		return nil
 	case r.ToPrefix == "":
 	case !inside || storage.Prefix != r.FromPrefix:
-		r.outside = append(r.outside, string(e.Key))
+		if r.outside++; r.first == "" {
+			r.first = string(e.Key)
+		}
 		return nil
 	default:
+		r.below++
 		to = append([]byte(r.ToPrefix), e.Key[len(r.FromPrefix):]...)
 	}
 	if err := r.Archive.Decrypt(r.ctx, e); err != nil {

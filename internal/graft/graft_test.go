@@ -308,6 +308,10 @@ func TestConflicts(t *testing.T) {
 		{"config map", []string{space}, []string{pod(`"volumes":[{"name":"v","configMap":{"name":"c"}}]`)},
 			[]string{"warning need-missing configmaps/a/c"}},
 		{"node", []string{space}, []string{pod(`"nodeName":"n1"`)}, []string{"error node-missing minions/n1"}},
+		{"node of a volume", []string{space}, []string{core("PersistentVolume", "persistentvolumes", "", "pv",
+			`,"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[`+
+				`{"key":"kubernetes.io/hostname","operator":"In","values":["n1"]}]}]}}}`)},
+			[]string{"warning node-missing persistentvolumes/pv"}},
 		{"volume of another claim", []string{space, volume("pv", "Delete", `{"namespace":"b","name":"x","uid":"u"}`)},
 			[]string{claim("data", "pv")}, []string{"error volume-held persistentvolumeclaims/a/data"}},
 		{"volume of an earlier claim", []string{space, volume("pv", "Retain", `{"namespace":"a","name":"data","uid":"u"}`)},
@@ -475,11 +479,20 @@ func TestPrefix(t *testing.T) {
 	require.Contains(t, live(t, out), "/tenants/x/secrets/a/s")
 	require.Equal(t, []string{"warning prefix-new /tenants/x/", "warning unknown-key secrets/a/other"}, problems(r))
 	for line, want := range map[string]string{
-		"--to-prefix=/x": "requires one --prefix", "--prefix=/a --to-prefix=/": "--to-prefix is empty",
+		"--prefix=/other --to-prefix=/registry": "no key lies below the storage prefix \"/other\"",
+		"--to-prefix=/x":                        "requires one --prefix", "--prefix=/a --to-prefix=/": "--to-prefix is empty",
 	} {
 		_, _, err := importing(t, in, part, line)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// TestOddKeys checks that keys of no resource come with the others, byte for byte.
+func TestOddKeys(t *testing.T) {
+	part := build(t, core("Namespace", "namespaces", "", "a", ""), "put /registry/foo bar", "put x y")
+	r, out, err := importing(t, build(t, core("Namespace", "namespaces", "", "b", "")), part, "", "not-an-archive")
+	require.NoError(t, err, "%v", r.Problems)
+	require.Subset(t, live(t, out), live(t, part))
 }
 
 // TestLeases checks that records keep the TTL of their leases, and that no record of the input gets

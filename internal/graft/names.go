@@ -13,6 +13,7 @@ import (
 	crdschema "github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/stream"
@@ -98,7 +99,9 @@ func (r *run) checkNames() error {
 		if err != nil {
 			return err
 		}
-		r.view.Readable(e)
+		if err := e.Check(); err != nil && e.Undecryptable == nil && !errors.Is(err, native.ErrUnknownKind) {
+			r.view.Raise(string(it.at), codeUndecodable.Because("%v", err))
+		}
 		named, err := objects.NamedBy(e, t)
 		if err != nil {
 			if unread++; unread == 1 {
@@ -218,15 +221,19 @@ func (n *names) checkNamespaces() error {
 		if it.key.Namespace == "" {
 			continue
 		}
+		at := it.key.Prefix + "/" + it.key.Namespace
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
 		key, e, err := n.finder.Get(n.ctx, it.key.Prefix,
 			n.types.Of(schema.GroupResource{Resource: "namespaces"}), "", it.key.Namespace)
 		if err != nil {
 			return err
 		}
-		if seen[key] || e == nil {
+		if e == nil {
 			continue
 		}
-		seen[key] = true
 		if meta, err := e.Meta(); err == nil && e.Undecryptable == nil && !meta.DeletionTimestamp.IsZero() {
 			n.view.Raise(key, codeTerminating.Because(
 				"it is being deleted, and its controller would delete the imported objects"))

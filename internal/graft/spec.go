@@ -129,6 +129,7 @@ var (
 	codeTerminating      = finding.Lookup("namespace-terminating")
 	codeOwnerOutside     = finding.Lookup("owner-outside")
 	codeOwnersUnread     = finding.Lookup("owners-unread")
+	codeUndecodable      = finding.Undecodable.As(finding.Error, finding.WentOn)
 	codeEncrypted        = finding.Lookup("encrypted")
 	codeExposed          = finding.Lookup("would-be-plaintext").As(finding.Error, "")
 )
@@ -148,8 +149,9 @@ var (
 func codes() []*finding.Code {
 	return []*finding.Code{
 		codeNotArchive, codePrefixNew, codeKeyExists, codeDuplicateUID, codeNoDefinition, codeUnlistedVersion,
-		codeNamespaceMissing, codeTerminating, codeOwnerOutside, codeOwnersUnread, codeNeedMissing, codeNodeMissing, codeVolumeHeld,
+		codeNamespaceMissing, codeTerminating, codeOwnerOutside, codeOwnersUnread, codeNeedMissing, codeNodeMissing,
+		codeVolumeHeld,
 		objects.CodeVolumeFreed, transform.CodeAddress, codeAddressOutside, codeUnadmitted, codeQuotaExceeded,
-		codeEncrypted, codeExposed, finding.Undecodable, finding.UnknownKey, transform.CodeUnsupportedLayout,
+		codeEncrypted, codeExposed, codeUndecodable, finding.UnknownKey, transform.CodeUnsupportedLayout,
 	}
 }

@@ -1,11 +1,13 @@
 package graft
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/transform"
@@ -32,7 +34,7 @@ func (r *run) storages(resources ...string) (all []machines.Storage) {
 func (r *run) checkVolumes() error {
 	for _, storage := range r.storages(claims, volumes) {
 		err := machines.Each(r.ctx, storage, volumes, "", func(e *transform.Entry, pv *corev1.PersistentVolume) error {
-			return r.checkVolume(storage, string(e.Key), pv)
+			return cmp.Or(r.checkPlace(storage, string(e.Key), pv), r.checkVolume(storage, string(e.Key), pv))
 		})
 		if err != nil {
 			return err
@@ -59,6 +61,24 @@ func (r *run) checkVolumes() error {
 				r.view.Raise(string(it.at), codeVolumeHeld.Because(
 					"PersistentVolume %s belongs to claim %s/%s", pv.Name, ref.Namespace, ref.Name))
 			}
+		}
+	}
+	return nil
+}
+
+// checkPlace reports the nodes that an imported local volume names and that are missing.
+func (r *run) checkPlace(storage machines.Storage, key string, pv *corev1.PersistentVolume) error {
+	if pv.Spec.NodeAffinity == nil || r.byKey[key] == nil {
+		return nil
+	}
+	for _, node := range machines.NodesOf(pv.Spec.NodeAffinity.Required) {
+		e, err := storage.Get(r.ctx, "nodes", "", node)
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			r.view.Raise(key, codeNodeMissing.Because(
+				"its data is on Node %s, which is neither in B nor in the archive", node).Decided(finding.Noted))
 		}
 	}
 	return nil

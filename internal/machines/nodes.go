@@ -123,7 +123,7 @@ func deviceTies(e *inspect.Entry, resource string, tie addTie) {
 	}
 	named := map[string]bool{}
 	for _, n := range all {
-		for _, name := range append(nodesOf(n.NodeSelector), n.NodeName) {
+		for _, name := range append(NodesOf(n.NodeSelector), n.NodeName) {
 			named[name] = named[name] || name != ""
 		}
 	}

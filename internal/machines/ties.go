@@ -183,11 +183,11 @@ func pinned(spec *corev1.PodSpec) bool {
 }
 
 // names reports whether each term of a selector names nodes.
-func names(s *corev1.NodeSelector) bool { return len(nodesOf(s)) > 0 }
+func names(s *corev1.NodeSelector) bool { return len(NodesOf(s)) > 0 }
 
-// nodesOf returns the nodes that a selector names, nil if one of its terms names none. Local
+// NodesOf returns the nodes that a selector names, nil if one of its terms names none. Local
 // volumes of CSI drivers use labels such as topology.topolvm.io/node.
-func nodesOf(s *corev1.NodeSelector) (all []string) {
+func NodesOf(s *corev1.NodeSelector) (all []string) {
 	if s == nil {
 		return nil
 	}
