@@ -136,3 +136,46 @@ func TestCropped(t *testing.T) {
 	require.NotEmpty(t, at("new"))
 	require.NotEqual(t, at("web"), at("new"))
 }
+
+// TestDivided checks that extract and purge divide a cluster: etcd restores the purged snapshot
+// with all records but those of the namespace, an API server serves it, a garbage collector deletes
+// nothing, and the namespace can be created again. etcd also restores the archive.
+func TestDivided(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, filepath.Join(t.TempDir(), "live"))
+	c.createPart(t)
+	live := c.store.waitQuiet(t)
+	saved := c.store.save(t)
+	c.stop()
+	archive := runMigration(t, "extract", saved, "-n", "a")
+	r := runMigration(t, "purge", saved, "-n", "a", "--archive", archive.path)
+
+	isPart := func(key string) bool { return strings.Contains(key, "/a/") || key == "/registry/namespaces/a" }
+	part, rest := map[string]record{}, map[string]record{}
+	for key, is := range live {
+		if isPart(key) {
+			part[key] = is
+		} else {
+			rest[key] = is
+		}
+	}
+	require.Greater(t, len(part), 20)
+	for path, want := range map[string]map[string]record{archive.path: part, r.path: rest} {
+		store := startStore(t, restoreAsIs(t, path))
+		require.Equal(t, want, store.records(t))
+		require.NoError(t, store.Close())
+	}
+
+	c = startCluster(t, r.restore(t))
+	require.Empty(t, c.part(t))
+	require.Empty(t, c.collect(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "b"))
+	k := c.kubectl(t)
+	for _, line := range []string{
+		"get secret two -n b", "create namespace a", "create service clusterip web -n a --tcp=80:80",
+	} {
+		text, ok := k.run(t, strings.Fields(line)...)
+		require.True(t, ok, text)
+	}
+	text, ok := k.run(t, "get", "deployment", "web", "-n", "a")
+	require.False(t, ok, text)
+}

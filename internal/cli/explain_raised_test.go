@@ -96,9 +96,11 @@ func rootsOf(spec transform.Spec) []string {
 		return []string{".apply)", ".Choice)"}
 	case "crop":
 		return []string{".Crop)"}
+	case "delete":
+		return []string{".Delete)"}
 	case "extract", "kcp extract":
 		return []string{".Extract)"}
-	case "kcp purge":
+	case "purge", "kcp purge":
 		return []string{".Purge)"}
 	case "kcp import":
 		return []string{".Import)", ".PutBack)"}

@@ -89,6 +89,7 @@ func runbooks() map[string]string {
 		"rename-node": "rename-a-node.md", "sanitize": "sanitize.md", "crop": "take-a-part.md",
 		"extract":     "take-a-part.md",
 		"import":      "take-a-part.md",
+		"purge":       "take-a-part.md",
 		"kcp list":    "repair-a-shard.md",
 		"kcp extract": "move-a-logical-cluster.md", "kcp import": "move-a-logical-cluster.md",
 		"kcp purge": "move-a-logical-cluster.md", "kcp verify": "move-a-logical-cluster.md",

@@ -73,6 +73,7 @@ func packedLines() []string {
 		"get IN configmaps,secrets,pods,deployments -A -o json --deleted --free-pages",
 		"crop IN CROPPED.db -n lab --needed --dry-run", "extract IN EXTRACTED.db -n lab --needed",
 		"import BASE IN IMPORTED.db --allow not-an-archive --on-conflict take --dry-run --diff",
+		"purge IN PURGED.db -n lab --dry-run --diff",
 		"sanitize IN OUT.db", "sanitize --keep-names IN KEPT.db",
 		"delete IN DELETED.db OBJECT -n lab --dry-run --diff",
 		"rename-node IN RENAMED.db a=b --allow no-such-node --dry-run --diff",

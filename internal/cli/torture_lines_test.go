@@ -74,6 +74,7 @@ resources:
 		"migrate storage-versions " + dir + "/storage.db " + dir +
 			"/encrypted.db --rewrap --allow pruned-field --encryption-config " + dir + "/box.yaml",
 		"kcp extract 1yd25nnf5yvh8dd6 " + dir + "/kcp-root.db " + dir + "/team.archive",
+		"extract " + dir + "/calico.db " + dir + "/part.archive -n team-a",
 	} {
 		status, stdout, stderr := runWords(strings.Fields(line)...)
 		require.Contains(t, []int{exitDone, exitAllowed}, status, "%s: %s%s", line, stdout, stderr)
@@ -133,7 +134,7 @@ func tortureLaws() map[string]tortureLaw {
 		"report":   {[]int{0, 1, 5}, []int{0, 1}}, "delete": chosen, "patch": chosen, "compact": change, "run": change,
 		"migrate": change, "policy apply": change,
 		"rename-node": change, "prepare-restore": change, "sanitize": change, "crop": chosen, "extract": chosen,
-		"import":      change,
+		"import": change, "purge": chosen,
 		"kcp extract": change, "kcp purge": change, "kcp import": change, "sign": {[]int{0}, []int{0}},
 		"status": show, "restore": {[]int{0, 1, 3}, []int{0}}, "salvage": {[]int{0, 1, 4}, []int{0, 4}},
 		"save": {[]int{0, 1, 3}, []int{0}},
@@ -193,6 +194,8 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"rename-node IN OUT kind-control-plane=n2 " + turn("", "--allow no-such-node"),
 		"prepare-restore IN OUT" + turn("", " --isolate --report OUT.json"),
 		"sanitize IN OUT --keep-names --plaintext",
+		"purge IN OUT " + turn("-n NS", "OBJECT -n NS", "KIND -A --scrub", "-l a=b -A",
+			"-n NS --archive ../fix/part.archive"),
 		"extract IN OUT " + turn("-n NS --needed", "OBJECT -n NS", "KIND -A", "-l a=b -A"),
 		turn("import IN OTHER OUT --on-conflict take", "import OTHER IN OUT --on-conflict keep") +
 			" --allow not-an-archive",

@@ -32,6 +32,7 @@ func writingLines() []string {
 		"prepare-restore IN OUT",
 		"crop IN OUT -n default --needed",
 		"extract IN OUT -n default --needed",
+		"purge IN OUT -n team-a --scrub",
 		"kcp extract 1yd25nnf5yvh8dd6 ../fix/kcp-root.db OUT",
 		"kcp import ../fix/team.archive ../fix/kcp.db OUT",
 		"report ../fix/etcd.db OUT",

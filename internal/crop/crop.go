@@ -50,8 +50,8 @@ type run struct {
 	needs    *needs
 }
 
-// find finds a part and its needs, and adds the needs to the part if they are needed. The run is nil
-// if it is refused.
+// find finds a part and its needs; with needed, it adds the needs to the part. The run is nil if it
+// is refused.
 func find(ctx context.Context, v *transform.View, part *objects.Part, needed bool,
 	outsider func(key []byte, owner encoding.OwnerReference),
 ) (*run, error) {
@@ -76,7 +76,7 @@ func find(ctx context.Context, v *transform.View, part *objects.Part, needed boo
 	return r, r.src.Sound(ctx) // damage must not become the content of a sound file
 }
 
-// content counts the records of the output, and returns its content; with a manifest, as an archive.
+// content counts the records of the output and returns its content. m is nil except for an archive.
 func (r *run) content(m *manifest) (*snapshot.Content, error) {
 	in, err := r.src.Info(r.ctx)
 	if err != nil {

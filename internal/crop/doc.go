@@ -1,5 +1,5 @@
-// Package crop has the commands "crop" and "extract": they write a part of a snapshot into a snapshot
-// of its own, or into an archive, which is that snapshot with a manifest.
+// Package crop has the commands "crop" and "extract": they write a part of a snapshot into a
+// snapshot of its own, or into an archive, which is that snapshot with a manifest.
 //
 // The part is an objects.Part. Deletion is no way to it: a deleted object is a record, and history,
 // members and free pages would stay. Compaction keeps every key. The file is built anew, like an

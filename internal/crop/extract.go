@@ -12,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/archive"
 	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/phrase"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -53,11 +54,14 @@ Secrets as they are stored.`,
 			return nil, err
 		}
 		return &Extract{part: part, needed: a.Bool("needed"), out: a.Out, selection: archive.Selection{
-			Arguments: append([]string{}, a.Rest...), Namespaces: append([]string{}, part.Namespaces()...),
-			Selector: a.String("selector"), Prefixes: append([]string{}, a.Prefixes...), Needed: a.Bool("needed"),
+			Arguments: texts(a.Rest), Namespaces: texts(part.Namespaces()), Selector: archive.Text(a.String("selector")),
+			Prefixes: texts(a.Prefixes), Needed: a.Bool("needed"),
 		}}, nil
 	},
 }
+
+// texts returns words as texts of a manifest.
+func texts(words []string) []string { return append([]string{}, stream.Mapped(words, archive.Text)...) }
 
 // Extract writes a part of a snapshot into an archive.
 type Extract struct {

@@ -112,8 +112,9 @@ func TestExtractRestored(t *testing.T) {
 func TestExtractSteps(t *testing.T) {
 	in := shop(t)
 	for line, want := range map[string]string{
-		"--namespace=b": " -n b ", "--namespace=a pods": " pods -n a ", "--selector=app=web --all-namespaces": " -l app=web -A ",
-		"--prefix=/registry": " --prefix /registry ", "pods --all-namespaces": " pods -A ",
+		"--namespace=b": " -n b ", "--namespace=a pods": " pods -n a ",
+		"--selector=app=web --all-namespaces": " -l app=web -A ",
+		"--prefix=/registry":                  " --prefix /registry ", "pods --all-namespaces": " pods -A ",
 	} {
 		r, out, err := extract(t, in, line)
 		require.NoError(t, err, line)

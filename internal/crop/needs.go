@@ -25,8 +25,8 @@ type needs struct {
 	finder   *objects.Finder
 	selected *objects.Selected
 	takes    bool // the needed objects are taken
-	// outsider is called for a selected object with an owner that is not selected, unless the needed
-	// objects are taken.
+	// outsider is called for a selected object with an owner that is not selected, unless the
+	// needed objects are taken.
 	outsider func(key []byte, owner encoding.OwnerReference)
 	inside   map[string]bool            // keys of needed objects that are selected, or that API servers make
 	outside  map[string]*archive.Needed // the others, by key; a missing owner by key and UID

@@ -31,31 +31,37 @@ type Delete struct {
 
 // Plan stages the deletions.
 func (d *Delete) Plan(ctx context.Context, v *transform.View) error {
-	types, err := v.Types(ctx)
+	r, err := newRun(ctx, v, d.scrub)
 	if err != nil {
 		return err
 	}
-	r := &run{
-		ctx: ctx, view: v, types: types, gone: map[objects.UID]bool{}, section: newRemoved(v.Report().CountUIDs),
-		spaces: map[place]bool{}, definitions: map[folder]*left{}, claims: map[objects.UID]bool{},
-		freed: objects.NewFreed(v), deleted: map[string]bool{},
-	}
-	v.Make(transform.Output{Anew: d.scrub})
 	dependents := r.collect
 	if d.orphan {
 		dependents = r.releaseDependents
 	}
-	for _, step := range []func() error{
-		func() error { return r.deleteChosen(d) }, r.deleteContents, r.deleteAddresses,
-		func() error { return r.scrub(d) }, r.checkAdmins, r.strand,
-		dependents, r.checkClaims, func() error { return r.freed.Report(ctx) },
-	} {
+	return r.do(func() error { return r.deleteChosen(d) }, r.deleteContents, r.deleteAddresses, r.clean, r.checkAdmins,
+		r.strand, dependents, r.checkClaims, func() error { return r.freed.Report(ctx) })
+}
+
+func newRun(ctx context.Context, v *transform.View, scrub bool) (*run, error) {
+	types, err := v.Types(ctx)
+	v.Make(transform.Output{Anew: scrub})
+	return &run{
+		ctx: ctx, view: v, types: types, gone: map[objects.UID]bool{}, section: newRemoved(v.Report().CountUIDs),
+		spaces: map[place]*left{}, definitions: map[folder]*left{}, claims: map[objects.UID]bool{},
+		freed: objects.NewFreed(v), deleted: map[string]bool{}, scrub: scrub,
+	}, err
+}
+
+// do runs the steps, and adds the section.
+func (r *run) do(steps ...func() error) error {
+	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
 		}
 	}
 	r.section.finish()
-	v.Report().Sections = append(v.Report().Sections, &Deletion{r.section})
+	r.view.Report().Sections = append(r.view.Report().Sections, &Deletion{r.section})
 	return nil
 }
 
@@ -67,7 +73,7 @@ type run struct {
 	section *Removed
 
 	gone        map[objects.UID]bool // of deleted objects
-	spaces      map[place]bool       // deleted namespaces
+	spaces      map[place]*left      // deleted namespaces
 	definitions map[folder]*left     // deleted CustomResourceDefinitions
 	admins      []string             // keys of deleted bindings of cluster-admin
 	claims      map[objects.UID]bool // deleted PersistentVolumeClaims
@@ -76,6 +82,7 @@ type run struct {
 	deleted     map[string]bool // keys
 	secrets     int             // number of deleted Secrets
 	stranded    []string        // UIDs of Pods on deleted Nodes
+	scrub       bool            // remove all records of the deleted objects, of any revision
 }
 
 type (
@@ -85,7 +92,7 @@ type (
 		resource schema.GroupResource
 	}
 	left struct {
-		key     string // key of the definition
+		key     string // key of the namespace or definition
 		objects int    // objects not chosen by the command line
 	}
 )
@@ -98,12 +105,8 @@ func (r *run) deleteChosen(d *Delete) error {
 			kept++
 			return nil
 		}
-		if isNeeded(one.Parsed) {
-			if d.keep {
-				return nil
-			}
-			r.view.Raise(string(one.Key), codeNeeded.Because("a cluster cannot live without the namespace %s",
-				one.Parsed.Name))
+		if d.keep && isNeeded(one.Parsed) {
+			return nil
 		}
 		return r.deleteOne(one.Entry, one.Parsed, true)
 	})
@@ -129,6 +132,9 @@ func (r *run) deleteOne(e *transform.Entry, key keys.Key, chosen bool) error {
 		r.view.Raise(string(e.Key), transform.CodeFinalizers.Because("its finalizers do not run: %s",
 			finding.List(meta.Finalizers)))
 	}
+	if chosen && isNeeded(key) {
+		r.view.Raise(string(e.Key), codeNeeded.Because("a cluster cannot live without the namespace %s", key.Name))
+	}
 	if chosen {
 		if who := maker(key, meta); who != "" {
 			r.view.Raise(string(e.Key), codeReturns.Because("%s makes it again", who))
@@ -136,6 +142,11 @@ func (r *run) deleteOne(e *transform.Entry, key keys.Key, chosen bool) error {
 	}
 	r.note(e, key)
 	r.freed.Deleted(e)
+	return r.stage(e, key, chosen)
+}
+
+// stage deletes a record.
+func (r *run) stage(e *transform.Entry, key keys.Key, chosen bool) error {
 	r.section.add(e.Key, key, chosen)
 	r.deleted[string(e.Key)] = true
 	if key.Resource == (schema.GroupResource{Resource: "secrets"}) {
@@ -144,10 +155,10 @@ func (r *run) deleteOne(e *transform.Entry, key keys.Key, chosen bool) error {
 	return r.view.Delete(r.ctx, e.Key)
 }
 
-// scrub removes all records of the deleted objects, or names what remains of deleted Secrets.
-func (r *run) scrub(d *Delete) error {
+// clean removes all records of the deleted objects, or names what remains of deleted Secrets.
+func (r *run) clean() error {
 	switch {
-	case d.scrub && len(r.deleted) > 0:
+	case r.scrub && len(r.deleted) > 0:
 		r.view.Make(transform.Output{Scrub: func(key []byte) bool { return r.deleted[string(key)] }})
 	case r.secrets > 0:
 		r.view.Report().AddStep("OUT still holds the values of %s, in older records and perhaps in free pages; "+
@@ -160,7 +171,7 @@ func (r *run) scrub(d *Delete) error {
 func (r *run) note(e *transform.Entry, key keys.Key) {
 	switch key.Resource {
 	case schema.GroupResource{Resource: "namespaces"}:
-		r.spaces[place{key.Prefix, key.Name}] = true
+		r.spaces[place{key.Prefix, key.Name}] = &left{key: string(e.Key)}
 	case keys.DefinitionType():
 		r.definitions[folder{key.Prefix, schema.ParseGroupResource(key.Name)}] = &left{key: string(e.Key)}
 	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
@@ -184,7 +195,7 @@ func (r *run) reportUnparsed(e *transform.Entry, why error) {
 	}
 	parts := strings.Split(strings.TrimPrefix(string(e.Key), layout.Prefix+"/"), "/")
 	for _, part := range parts[1:] { // after the resource
-		if r.spaces[place{layout.Prefix, part}] {
+		if r.spaces[place{layout.Prefix, part}] != nil {
 			r.view.Raise(string(e.Key), codeUnparsed.Because("the namespace %s is deleted, and this key has "+
 				"its name: %v", part, why))
 			return
@@ -205,7 +216,7 @@ func (r *run) deleteContents() error {
 		}
 		definition := r.definitions[folder{key.Prefix, key.Resource}]
 		switch {
-		case r.spaces[place{key.Prefix, key.Namespace}]:
+		case r.spaces[place{key.Prefix, key.Namespace}] != nil:
 			return r.deleteOne(e, key, false)
 		case definition != nil:
 			definition.objects++
@@ -216,15 +227,18 @@ func (r *run) deleteContents() error {
 	if err != nil {
 		return err
 	}
-	byKey := slices.SortedFunc(maps.Values(r.definitions),
-		func(a, b *left) int { return strings.Compare(a.key, b.key) })
-	for _, d := range byKey {
-		if d.objects > 0 {
-			r.view.Raise(d.key, codeObjectsLeft.Because("%d of its objects are not chosen: on a server they are "+
-				"deleted with it", d.objects))
-		}
+	for _, d := range nonempty(r.definitions) {
+		r.view.Raise(d.key, codeObjectsLeft.Because("%d of its objects are not chosen: on a server they are "+
+			"deleted with it", d.objects))
 	}
 	return nil
+}
+
+// nonempty returns the namespaces or definitions with objects that are not chosen.
+func nonempty[K comparable](all map[K]*left) []*left {
+	some := slices.DeleteFunc(slices.Collect(maps.Values(all)), func(l *left) bool { return l.objects == 0 })
+	slices.SortFunc(some, func(a, b *left) int { return strings.Compare(a.key, b.key) })
+	return some
 }
 
 // deleteAddresses deletes the objects that an API server deletes with a Service: its Endpoints and

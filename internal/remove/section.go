@@ -1,6 +1,7 @@
 package remove
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ type Removed struct {
 
 // DeletedType lists the deleted objects of a type.
 type DeletedType struct {
-	Type   string   `json:"type"`   // "deployments.apps"
+	Type   string   `json:"type"`   // "deployments.apps"; "" for keys of no type
 	Chosen int      `json:"chosen"` // by the command line
 	Inside int      `json:"inside"` // in deleted namespaces, of deleted definitions, or with deleted Services
 	Keys   []string `json:"keys"`   // etcd keys of all deleted objects
@@ -96,7 +97,7 @@ func (s *Deletion) Tables(outcome transform.Outcome) []transform.Table {
 	}
 	types := transform.Table{}
 	for _, t := range d.Types {
-		types.Rows = append(types.Rows, []any{t.Type, t.Chosen, t.Inside})
+		types.Rows = append(types.Rows, []any{t.name(), t.Chosen, t.Inside})
 	}
 	if len(types.Rows) == 0 {
 		types.Notes = []string{"nothing is deleted"}
@@ -128,6 +129,9 @@ func (s *Deletion) Tables(outcome transform.Outcome) []transform.Table {
 	return append(tables, collected)
 }
 
+// name returns the type, or the name of keys of no type.
+func (t *DeletedType) name() string { return cmp.Or(t.Type, "other keys") }
+
 // table lists the first objects of a type.
 func (t *DeletedType) table(outcome transform.Outcome) transform.Table {
 	title := "deleted: "
@@ -135,7 +139,7 @@ func (t *DeletedType) table(outcome transform.Outcome) transform.Table {
 		title = "to be deleted: "
 	}
 	shown := t.Keys[:min(len(t.Keys), fewKeys)]
-	out := transform.Table{Title: title + t.Type, Of: "objects", More: t.Chosen + t.Inside - len(shown)}
+	out := transform.Table{Title: title + t.name(), Of: "objects", More: t.Chosen + t.Inside - len(shown)}
 	for _, key := range shown {
 		out.Rows = append(out.Rows, []any{key})
 	}

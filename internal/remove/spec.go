@@ -38,9 +38,13 @@ objects. Objects that the garbage collector will delete are not scrubbed.`,
 			Bare: "background",
 			Usage: "`background|orphan`, after \"=\" as in kubectl: leave dependents of deleted objects to the " +
 				"garbage collector, or remove their references to the deleted owners"},
-		transform.Flag{Name: "scrub", Default: false, Usage: "write OUT without any record of the deleted objects, " +
-			"of any revision, and without free pages"}),
+		scrubFlag()),
 	New: newFromArgs,
+}
+
+func scrubFlag() transform.Flag {
+	return transform.Flag{Name: "scrub", Default: false, Usage: "write OUT without any record of the deleted objects, " +
+		"of any revision, and without free pages"}
 }
 
 func newFromArgs(_ context.Context, a *transform.Args) (transform.Transform, error) {

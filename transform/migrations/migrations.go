@@ -35,6 +35,7 @@ func All() []transform.Spec {
 		move.PurgeSpec,
 		move.ImportSpec,
 		remove.Spec,
+		remove.PurgeSpec,
 		patch.Spec,
 		compact.Spec,
 	}
