@@ -127,8 +127,8 @@ func TestCrashedCluster(t *testing.T) {
 					if st.DataDir.Uncommitted > 0 {
 						left++
 						require.Contains(t, strings.Join(st.Warnings, "\n"), fmt.Sprintf(
-							"%d entries of the log after entry %d are left out: this member does not know whether they are "+
-								"committed", st.DataDir.Uncommitted, st.DataDir.Entry))
+							"%d entries of the log after entry %d are left out: this member does not know whether "+
+								"they are committed", st.DataDir.Uncommitted, st.DataDir.Entry))
 					}
 					last = max(last, st.Revision)
 					reach = max(reach, st.Revision+int64(st.DataDir.Uncommitted))
@@ -146,8 +146,8 @@ func TestCrashedCluster(t *testing.T) {
 					require.Equal(t, fmt.Sprint(hash.Hash), st.HashKV, m.names[i])
 				}
 			}
-			t.Logf("of %d directories %d were behind their log, and %d had uncommitted entries; the clusters restored %d "+
-				"revisions of them", 3*crashes(), behind, left, taken)
+			t.Logf("of %d directories %d were behind their log, and %d had uncommitted entries; the clusters "+
+				"restored %d revisions of them", 3*crashes(), behind, left, taken)
 		})
 	}
 }

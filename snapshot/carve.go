@@ -131,8 +131,8 @@ func (c *carver) isPartial(from, to int64, seen *breaks) bool {
 }
 
 // isZeroed reports whether sectors of a disk are zero between two offsets: a run of zeros that
-// begins at a sector and reaches the end, or a long run with an end at a sector. A value in protobuf
-// ends with one zero; a value in JSON ends with "}" and a line break.
+// begins at a sector and reaches the end, or a long run with an end at a sector. A value in
+// protobuf ends with one zero; a value in JSON ends with "}" and a line break.
 func (c *carver) isZeroed(from, to int64, seen *breaks) bool {
 	const sector, long = 512, 128
 	last := (to - 1) / sector * sector

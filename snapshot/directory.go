@@ -30,9 +30,9 @@ var (
 			"latest writes")
 
 	// errNoLog is ErrLog for a directory without a log.
-	errNoLog = finding.WithLasting(ErrLog, "if etcd keeps its log elsewhere (etcd --wal-dir), save a snapshot with both "+
-		"folders: etcdshift save --data-dir DIR --wal-dir WAL OUT; else use the data directory of another member, or the "+
-		"file member/snap/db, which is the database without the latest writes")
+	errNoLog = finding.WithLasting(ErrLog, "if etcd keeps its log elsewhere (etcd --wal-dir), save a snapshot "+
+		"with both folders: etcdshift save --data-dir DIR --wal-dir WAL OUT; else use the data directory of another "+
+		"member, or the file member/snap/db, which is the database without the latest writes")
 )
 
 // dataDir is the data directory of a member.

@@ -226,8 +226,8 @@ func (r salvaged) String() string {
 // TestSalvageDamaged damages two files in many ways, and salvages each copy. ETCDSHIFT_RUINS is the
 // number of copies of each kind.
 //
-// No output has a record that never was; after flipped bits only records whose own bits flipped. With
-// ETCDSHIFT_PEERS, other tools repair the same copies.
+// No output has a record that never was; after flipped bits only records whose own bits flipped.
+// With ETCDSHIFT_PEERS, other tools repair the same copies.
 // Without unsure keys, an object that had been deleted comes back only if revisions are lost, or a
 // key flipped.
 func TestSalvageDamaged(t *testing.T) {
@@ -275,7 +275,8 @@ func TestSalvageDamaged(t *testing.T) {
 }
 
 // askTools repairs a damaged file with other tools, if ETCDSHIFT_PEERS is a folder with bbolt and
-// etcdutl, and adds the live keys of each output. lost counts tools that lose keys without an error.
+// etcdutl, and adds the live keys of each output. lost counts tools that lose keys without an
+// error.
 func (s *whole) askTools(t testing.TB, path string, results map[string]*salvaged) {
 	t.Helper()
 	peers := os.Getenv("ETCDSHIFT_PEERS")
@@ -288,7 +289,8 @@ func (s *whole) askTools(t testing.TB, path string, results map[string]*salvaged
 		"etcdutl snapshot restore": {{filepath.Join(peers, "etcdutl"), "snapshot", "restore", path, "--skip-hash-check",
 			"--data-dir", out}},
 		"bbolt compact": {{bbolt, "compact", "-o", out, path}},
-		"bbolt surgery revert-meta-page, compact": {{bbolt, "surgery", "revert-meta-page", path, "--output", out + ".1"},
+		"bbolt surgery revert-meta-page, compact": {
+			{bbolt, "surgery", "revert-meta-page", path, "--output", out + ".1"},
 			{bbolt, "compact", "-o", out, out + ".1"}},
 	} {
 		var err error
@@ -306,7 +308,8 @@ func (s *whole) askTools(t testing.TB, path string, results map[string]*salvaged
 		}
 		of := results[tool]
 		right := s.rightKeys(made)
-		if of.files, of.live[0], of.live[1] = of.files+1, of.live[0]+right, of.live[1]+len(s.live); right == len(s.live) {
+		of.files, of.live[0], of.live[1] = of.files+1, of.live[0]+right, of.live[1]+len(s.live)
+		if right == len(s.live) {
 			of.complete++
 		} else if err == nil {
 			of.lost++

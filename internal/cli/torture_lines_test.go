@@ -209,7 +209,8 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"__complete get IN KIND",
 	}, plainLines("SNAPSHOT", slices.Collect(maps.Keys(tortureLaws())), turn("IN", "IN -o json"))), "\n"))
 	if b.folder {
-		text = strings.ReplaceAll(text, "salvage in.db", "salvage in.db/member/snap/db") + "\nsave --data-dir in.db out" + turn("", " --wal-history", " -o json")
+		text = strings.ReplaceAll(text, "salvage in.db", "salvage in.db/member/snap/db") +
+			"\nsave --data-dir in.db out" + turn("", " --wal-history", " -o json")
 	}
 	if number%100 == 7 { // with a real etcd
 		text += "\nrehearse in.db"

@@ -45,8 +45,8 @@ type exporter struct {
 	printed int
 }
 
-// Export prints the selected objects of r, or all in namespaces (with o.Deleted, none), as YAML for "kubectl apply", each
-// after its dependencies.
+// Export prints the selected objects of r, or all in namespaces (with o.Deleted, none), as YAML for
+// "kubectl apply", each after its dependencies.
 func Export(ctx context.Context, r *inspect.Reader, asked []Asked, o Options, x ExportOptions) error {
 	g, err := newFinder(ctx, r, nil, o)
 	if err != nil {
