@@ -174,7 +174,8 @@ func (m *model) other(kind int) {
 		}
 		del := &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: b}}
 		m.append(&pb.InternalRaftRequest{Txn: &pb.TxnRequest{
-			Compare: []*pb.Compare{{Key: a, Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: x}}},
+			Compare: []*pb.Compare{{Key: a, Target: pb.Compare_MOD,
+				TargetUnion: &pb.Compare_ModRevision{ModRevision: x}}},
 			Success: []*pb.RequestOp{{Request: del}, put(a)}}})
 		if rec := m.live[string(a)]; rec == nil && x > 0 || rec != nil && rec.Main != x {
 			return

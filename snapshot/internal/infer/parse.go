@@ -37,8 +37,8 @@ type test struct {
 	key    int32
 	target int8  // opaque for a condition that is not followed
 	x      int64 // the value to be equal to
-	// revokes belongs to a tried condition that the key is absent: the number of revoked leases that
-	// the log does not grant. Each of them may have deleted the key.
+	// revokes belongs to a noted condition that the key is absent: the number of revoked leases
+	// that the log does not grant. Each of them may have deleted the key.
 	revokes int32
 }
 
