@@ -67,21 +67,31 @@ func mergeObject(text []byte, before, after map[string]any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	last := make(map[string]int, len(obj)) // by name: of equal names the last counts
+	for i, f := range obj {
+		last[f.name] = i
+	}
+	for i, f := range obj {
+		if value, stays := after[f.name]; stays && last[f.name] == i {
+			if obj[i].value, err = mergeJSON(f.value, before[f.name], value); err != nil {
+				return nil, at(f.name, err)
+			}
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(after)) {
-		if was, is := before[name]; is && equal(was, after[name]) {
+		if _, is := last[name]; is {
 			continue
 		}
-		text, err := mergeJSON(obj.get(name), before[name], after[name])
+		text, err := json.Marshal(after[name])
 		if err != nil {
 			return nil, at(name, err)
 		}
 		obj = obj.set(name, text)
 	}
-	for name := range before {
-		if _, stays := after[name]; !stays {
-			obj = obj.without(name)
-		}
-	}
+	obj = slices.DeleteFunc(obj, func(f jsonField) bool {
+		_, stays := after[f.name]
+		return !stays
+	})
 	return obj.text(), nil
 }
 

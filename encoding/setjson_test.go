@@ -1,6 +1,9 @@
 package encoding
 
 import (
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -108,4 +111,19 @@ func TestNoNameIsEachElement(t *testing.T) {
 	require.EqualError(t, err, "JSON value: list: not an object")
 	_, err = Set([]byte(`{"list":[{"a":1}]}`), "x", "list", "\xff", "a")
 	require.EqualError(t, err, "JSON value: list: not an object")
+}
+
+// Set removes many fields in one pass.
+func TestSetJSONRemovesMany(t *testing.T) {
+	var names strings.Builder
+	for i := range 5_000 {
+		fmt.Fprintf(&names, `"n%d":1,`, i)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	out, err := Set([]byte(`{`+names.String()+`"b":[ 1 ],"a":{}}`), map[string]any{"b": []any{int64(1)}, "a": true, "c": nil})
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Equal(t, `{"b":[ 1 ],"a":true,"c":null}`, string(out))
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20))
 }
