@@ -79,7 +79,7 @@ func prune(v encoding.Value, minor int) (body []byte, lost []string) {
 	}
 	defaults := defaultsOf(encoding.Value{Format: v.Format, GVK: v.GVK, Raw: body}, m, minor)
 	for _, path := range slices.Sorted(maps.Keys(dropped)) {
-		if content := dropped[path]; content != nil && !reflect.DeepEqual(content, defaults[path]) {
+		if !reflect.DeepEqual(dropped[path], defaults[path]) {
 			lost = append(lost, path)
 		}
 	}
@@ -144,11 +144,12 @@ func (m *message) known(raw []byte, minor int) bool {
 // pruner gives objects the fields of a minor release.
 type pruner struct {
 	minor   int
-	dropped map[string]any // content by path: bytes of the wire, or JSON content; nil for an unset field
+	dropped map[string]any // set fields by path: bytes of the wire, or JSON content
 	err     error
 }
 
-// prune returns an object with the fields of a minor release, and the content of the others.
+// prune returns an object with the fields of a minor release, and the content of the others that are
+// set.
 func (m *message) prune(v encoding.Value, minor int) (body []byte, dropped map[string]any, err error) {
 	p := pruner{minor: minor, dropped: map[string]any{}}
 	if v.Format == encoding.FormatProtobuf {
@@ -225,9 +226,8 @@ func (p *pruner) drop(f *wireField, number protowire.Number, field []byte, at st
 	if f.known.last == 0 {
 		where = strings.TrimSuffix(fmt.Sprintf("field %d of %s", number, strings.TrimSuffix(at, ".")), " of ")
 	}
-	elements, _ := p.dropped[where].([]byte) // of a list
-	p.dropped[where] = nil
 	if !f.unset(field) {
+		elements, _ := p.dropped[where].([]byte) // of a list
 		p.dropped[where] = append(elements, field...)
 	}
 }
@@ -249,7 +249,7 @@ func (p *pruner) nested(f *wireField, field []byte, where string, out []byte) []
 		return nil
 	}
 	key, _ := protowire.ConsumeBytes(content[1:])
-	pruned := p.wire(f.below, value, where+"."+string(key)+".")
+	pruned := p.wire(f.below, value, where+"."+step(string(key))+".")
 	entry := append([]byte{}, content[:1]...)
 	entry = append(protowire.AppendBytes(entry, key), 2<<3|byte(protowire.BytesType))
 	return protowire.AppendBytes(out, protowire.AppendBytes(entry, pruned))
@@ -283,13 +283,12 @@ func (f *wireField) unset(field []byte) bool {
 // content prunes JSON content of a message.
 func (p *pruner) content(m *message, obj map[string]any, at string) {
 	for _, name := range slices.Sorted(maps.Keys(obj)) {
-		where, value := at+name, obj[name]
+		where, value := at+step(name), obj[name]
 		f := m.lookup(name)
 		switch {
 		case f == nil && m.typed && (name == "apiVersion" || name == "kind"):
 		case f == nil || !f.known.has(p.minor):
 			delete(obj, name)
-			p.dropped[where] = nil
 			if !isEmpty(value) || f != nil && f.pointer && value != nil {
 				p.dropped[where] = value
 			}
@@ -297,7 +296,7 @@ func (p *pruner) content(m *message, obj map[string]any, at string) {
 		case f.kind == nestedMap:
 			entries, _ := value.(map[string]any)
 			for _, key := range slices.Sorted(maps.Keys(entries)) {
-				p.contentOf(f, entries[key], where+"."+key)
+				p.contentOf(f, entries[key], where+"."+step(key))
 			}
 		default:
 			p.contentOf(f, value, where)
@@ -315,6 +314,16 @@ func (p *pruner) contentOf(f *wireField, value any, where string) {
 			p.contentOf(f, value[i], fmt.Sprintf("%s[%d]", where, i))
 		}
 	}
+}
+
+// step returns a name or key as a part of paths. The paths of all fields below a long key would take
+// far more memory than the object.
+func step(name string) string {
+	const most = 253 + len("/") + 63 // no server accepts longer keys
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "..."
 }
 
 // lookup returns the field with a JSON name, nil for none.

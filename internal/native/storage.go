@@ -278,6 +278,9 @@ func envelop(body []byte, as schema.GroupVersionKind, f encoding.Format) ([]byte
 
 // lost returns the paths of the values in a that b lacks or changes.
 func lost(path string, a, b any) (paths []string) {
+	if reflect.DeepEqual(a, b) { // also deep content, such as that of managedFields
+		return nil
+	}
 	switch a := a.(type) {
 	case map[string]any:
 		b, _ := b.(map[string]any)
@@ -296,7 +299,7 @@ func lost(path string, a, b any) (paths []string) {
 		}
 		return paths
 	}
-	if reflect.DeepEqual(a, b) || b == nil && (a == nil || reflect.ValueOf(a).IsZero()) {
+	if b == nil && reflect.ValueOf(a).IsZero() {
 		return nil
 	}
 	return []string{strings.TrimPrefix(path, ".")}
