@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
@@ -37,6 +38,7 @@ func runLine(t testing.TB, spec transform.Spec, in, line string, allow ...string
 	if prefix := args.String("prefix"); prefix != "" {
 		args.Prefixes = []string{strings.TrimSuffix(prefix, "/")}
 	}
+	args.Open = transformtest.Files(t)
 	change, err := spec.New(context.Background(), args)
 	if err != nil {
 		return nil, "", err
@@ -195,6 +197,9 @@ func selection(random *rand.Rand, all []stored) (line string, want func(stored) 
 	case n == 4 && len(one.labels) > 0:
 		for _, label := range slices.Sorted(maps.Keys(one.labels)) {
 			value := one.labels[label]
+			if len(validation.IsValidLabelValue(value)) > 0 {
+				continue
+			}
 			return fmt.Sprintf("--selector=%s=%s --all-namespaces", label, value),
 				func(o stored) bool { is, has := o.labels[label]; return has && is == value }
 		}

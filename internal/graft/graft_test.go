@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -35,14 +33,7 @@ func importing(t testing.TB, in, from, line string, allow ...string) (*transform
 		args.Prefixes = []string{prefix}
 	}
 	args.Arguments = []string{from}
-	args.Open = func(ctx context.Context, path, _ string) (*transform.File, error) {
-		s, err := snapshot.Open(ctx, path, snapshot.Config{})
-		if err != nil {
-			return nil, err
-		}
-		t.Cleanup(func() { _ = s.Close() })
-		return &transform.File{Reader: inspect.NewReader(s, nil, args.Prefixes...)}, nil
-	}
+	args.Open = transformtest.Files(t, args.Prefixes...)
 	change, err := Spec.New(ctx, args)
 	if err != nil {
 		return nil, "", err
@@ -126,67 +117,6 @@ func live(t testing.TB, path string) map[string]stored {
 		}
 	}
 	return all
-}
-
-// fixtures returns the recorded snapshots that can be read.
-func fixtures(t testing.TB) (files []string) {
-	t.Helper()
-	for _, pattern := range []string{"calico/*.db.gz", "kubectl/*.db.gz", "storage/*.db.gz"} {
-		found, err := filepath.Glob(filepath.Join("..", "..", "testdata", pattern))
-		require.NoError(t, err)
-		files = append(files, found...)
-	}
-	require.Greater(t, len(files), 4)
-	return slices.DeleteFunc(files, func(path string) bool { // its definition lacks a stored version
-		return strings.Contains(path, "trimmed")
-	})
-}
-
-// TestPutBack checks random selections of each recorded file, taken out, deleted and put back: the
-// live records are those of before, record for record, allocators included.
-func TestPutBack(t *testing.T) {
-	for _, path := range fixtures(t) {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			t.Parallel()
-			before := live(t, path)
-			all := slices.Sorted(maps.Keys(before))
-			random := rand.New(rand.NewPCG(11, uint64(len(all))))
-			for range 5 {
-				taken := selection(random, all)
-				part, rest := split(t, path, func(key string) bool { return taken[key] })
-				r, out, err := importing(t, rest, part, "", finding.Allowable(codes())...)
-				require.NoError(t, err, "%v", r.Problems)
-				require.Equal(t, before, live(t, out))
-				_, again, err := importing(t, rest, part, "", finding.Allowable(codes())...)
-				require.NoError(t, err)
-				require.Equal(t, read(t, out), read(t, again))
-				r, same, err := importing(t, out, part, "", "not-an-archive")
-				require.NoError(t, err, "%v", r.Problems)
-				require.Equal(t, transform.Unchanged, r.Outcome)
-				require.Equal(t, before, live(t, same))
-			}
-		})
-	}
-}
-
-func read(t testing.TB, path string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
-	return data
-}
-
-// selection returns random keys: those of a folder, those with a common part, or any.
-func selection(random *rand.Rand, all []string) map[string]bool {
-	taken, one := map[string]bool{}, strings.Split(all[random.IntN(len(all))], "/")
-	word := one[1+random.IntN(len(one)-1)]
-	kind := random.IntN(3)
-	for _, key := range all {
-		if kind < 2 && slices.Contains(strings.Split(key, "/"), word) || kind == 2 && random.IntN(4) == 0 {
-			taken[key] = true
-		}
-	}
-	return taken
 }
 
 // object returns a script line that writes an object with the UID u-NAME; more is JSON.
@@ -480,7 +410,8 @@ func TestPrefix(t *testing.T) {
 	require.Equal(t, []string{"warning prefix-new /tenants/x/", "warning unknown-key secrets/a/other"}, problems(r))
 	for line, want := range map[string]string{
 		"--prefix=/other --to-prefix=/registry": "no key lies below the storage prefix \"/other\"",
-		"--to-prefix=/x":                        "requires one --prefix", "--prefix=/a --to-prefix=/": "--to-prefix is empty",
+		"--to-prefix=/x":                        "requires one --prefix",
+		"--prefix=/a --to-prefix=/":             "--to-prefix is empty",
 	} {
 		_, _, err := importing(t, in, part, line)
 		require.ErrorContains(t, err, want)

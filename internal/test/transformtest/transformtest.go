@@ -2,9 +2,13 @@
 package transformtest
 
 import (
+	"context"
 	"strings"
+	"testing"
 	"time"
 
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -22,6 +26,19 @@ func Args(words ...string) *transform.Args {
 		}
 	}
 	return args
+}
+
+// Files returns the Open of a command line, without an EncryptionConfiguration, for files with the
+// storage prefixes. The files stay open until the test ends.
+func Files(t testing.TB, prefixes ...string) func(context.Context, string, string) (*transform.File, error) {
+	return func(ctx context.Context, path, _ string) (*transform.File, error) {
+		s, err := snapshot.Open(ctx, path, snapshot.Config{})
+		if err != nil {
+			return nil, err
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return &transform.File{Reader: inspect.NewReader(s, nil, prefixes...)}, nil
+	}
 }
 
 // Values are the flags of a command line, by name.
