@@ -8,10 +8,6 @@ DEMO    := demo
 # have the same bytes everywhere.
 VCS     := $(if $(wildcard .git),$(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false),false)
 
-# Tests are compiled as the program is: with other flags every package would be compiled twice.
-test check lint mutants torture: export CGO_ENABLED = 0
-test check lint mutants torture: export GOFLAGS += -trimpath
-
 .PHONY: build man demo check test race mutants torture servers releases e2e k9s fuzz bench bench-live microbench lint vuln reproducible dist licences dist-test clean
 
 # With an empty cache some 1,500 packages are compiled: the count shows the progress.
