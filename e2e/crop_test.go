@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,8 +74,14 @@ func (c *cluster) createPart(t testing.TB) {
 // part returns the objects of namespace a as served, by type and name.
 func (c *cluster) part(t testing.TB) map[string]unstructured.Unstructured {
 	t.Helper()
+	return c.inSpace(t, cropped())
+}
+
+// inSpace returns the objects of some types in namespace a, by type and name.
+func (c *cluster) inSpace(t testing.TB, types []schema.GroupVersionResource) map[string]unstructured.Unstructured {
+	t.Helper()
 	all := map[string]unstructured.Unstructured{}
-	for _, r := range cropped() {
+	for _, r := range types {
 		eventually(t, serveTimeout, r.Resource, func() error {
 			list, err := c.client(r, "a").List(context.Background(), metav1.ListOptions{})
 			if err != nil {
@@ -178,4 +185,74 @@ func TestDivided(t *testing.T) {
 	}
 	text, ok := k.run(t, "get", "deployment", "web", "-n", "a")
 	require.False(t, ok, text)
+}
+
+// secondPrefix is the --etcd-prefix of a second API server on one etcd.
+const secondPrefix = "/tenant"
+
+// sharedManifest has the objects of each of two API servers on one etcd.
+const sharedManifest = `
+{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}
+{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"root","namespace":"a"},"data":{"a":"b"}}
+{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"a"},"data":{"a":"Yg=="}}
+{"apiVersion":"v1","kind":"Service","metadata":{"name":"np","namespace":"a"},"spec":{"type":"NodePort","ports":[{"port":80,"nodePort":30123}]}}
+{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"a"},"spec":{"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"c","image":"example.com/none"}]}}}}
+`
+
+// TestRejoined checks that extract and purge split two API servers on one etcd, and that import
+// joins them, below another storage prefix, too: each serves its objects with their UIDs.
+func TestRejoined(t *testing.T) {
+	t.Parallel()
+	types := slices.DeleteFunc(cropped(), func(r schema.GroupVersionResource) bool { return r == notes() })
+	second := func(s *store, prefix string) *cluster {
+		return startOn(t, s, serverName(builtRelease), "--etcd-prefix="+prefix)
+	}
+	served := func(c *cluster) map[string]unstructured.Unstructured {
+		objects := c.inSpace(t, types)
+		space, err := c.client(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "").Get(
+			context.Background(), "a", metav1.GetOptions{})
+		require.NoError(t, err)
+		objects["namespace"] = *space
+		return withoutVersions(objects)
+	}
+	a := startCluster(t, filepath.Join(t.TempDir(), "live"))
+	b := second(a.store, secondPrefix)
+	a.create(t, sharedManifest)
+	b.create(t, sharedManifest)
+	a.store.waitQuiet(t)
+	ofA, ofB := served(a), served(b)
+	require.Len(t, ofB, 5)
+	require.NotEqual(t, uids(ofA), uids(ofB))
+	both := a.store.save(t)
+	b.process.stop()
+	a.stop()
+
+	archive := extracted(t, both, "--prefix", secondPrefix)
+	rest := runMigration(t, "purge", both, "--prefix", secondPrefix, "--archive", archive)
+	b = second(startStore(t, restoreAsIs(t, archive)), secondPrefix)
+	require.Equal(t, ofB, served(b))
+	require.Zero(t, b.store.count(t, "/registry/"))
+	b.stop()
+	a = startCluster(t, rest.restore(t))
+	require.Equal(t, ofA, served(a))
+	require.Zero(t, a.store.count(t, secondPrefix+"/"))
+	a.stop()
+
+	for prefix, flags := range map[string][]string{
+		secondPrefix: nil, "/tenants/b": {"--prefix", secondPrefix, "--to-prefix", "/tenants/b"},
+	} {
+		r, codes := imports(t, rest.path, archive, flags...)
+		require.Equal(t, "written", r.Outcome, "%v", codes)
+		a = startCluster(t, r.restore(t))
+		b = second(a.store, prefix)
+		require.Equal(t, ofA, served(a), prefix)
+		require.Equal(t, ofB, served(b), prefix)
+		for _, c := range []*cluster{a, b} { // each has its own allocators
+			require.Contains(t, c.ranOn(t, false, "create service nodeport x -n a --tcp=80:80 --node-port=30123"),
+				"provided port is already allocated")
+			c.ranOn(t, true, "create service nodeport x -n a --tcp=80:80 --node-port=30124")
+		}
+		b.process.stop()
+		a.stop()
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,18 @@ const importManifest = `
 {"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"leader","namespace":"a"},"spec":{"holderIdentity":"x","leaseDurationSeconds":15}}
 {"apiVersion":"v1","kind":"Service","metadata":{"name":"np","namespace":"a"},"spec":{"type":"NodePort","ports":[{"port":80,"nodePort":30123}]}}
 `
+
+// manyManifest returns the manifest of 180 objects of namespace a.
+func manyManifest() string {
+	var b strings.Builder
+	for i := range 60 {
+		for _, head := range []string{`"v1","kind":"ConfigMap","data":{"a":"b"}`, `"v1","kind":"Secret","data":{"a":"Yg=="}`,
+			`"example.com/v1","kind":"Note","spec":{"size":1}`} {
+			fmt.Fprintf(&b, `{"apiVersion":%s,"metadata":{"name":"many-%d","namespace":"a"}}`+"\n", head, i)
+		}
+	}
+	return b.String()
+}
 
 // ranOn runs a command line of kubectl, and returns what it said.
 func (c *cluster) ranOn(t testing.TB, want bool, line string) string {
@@ -71,13 +84,14 @@ func imports(t testing.TB, in, archive string, flags ...string) (r report, codes
 }
 
 // TestImported checks that a namespace of one cluster is served by another one after an import: the
-// same objects with their UIDs, of which a garbage collector deletes none, with their IPs and ports
-// allocated; and that an API server refuses what an import refuses.
+// same 200 objects with their UIDs, of which a garbage collector deletes none, with their IPs and
+// ports allocated, and without a difference to their export; and that an API server refuses what an
+// import refuses.
 func TestImported(t *testing.T) {
 	t.Parallel()
 	a := startCluster(t, filepath.Join(t.TempDir(), "a"))
 	a.createPart(t)
-	a.create(t, importManifest)
+	a.create(t, importManifest+manyManifest())
 	controllers := a.controllers(t)
 	eventually(t, serveTimeout, "controllers have done their work", func() error {
 		pods, err := a.client(pods(), "a").List(context.Background(), metav1.ListOptions{})
@@ -90,6 +104,7 @@ func TestImported(t *testing.T) {
 	a.store.waitQuiet(t)
 	controllers.stop()
 	served := withoutVersions(a.part(t))
+	require.Greater(t, len(served), 200)
 	lease, err := a.client(leases(), "a").Get(context.Background(), "leader", metav1.GetOptions{})
 	require.NoError(t, err)
 	a.store.waitQuiet(t)
@@ -131,6 +146,11 @@ func TestImported(t *testing.T) {
 	require.Equal(t, "written", r.Outcome, "%v", codes)
 	c := startCluster(t, r.restore(t))
 	require.Equal(t, served, withoutVersions(c.part(t)))
+	export := exported(t, saved, "-n", "a")
+	text, err := os.ReadFile(export)
+	require.NoError(t, err)
+	require.Greater(t, strings.Count(string(text), "\nkind: "), 190)
+	require.Empty(t, c.ranOn(t, true, "diff -f "+export))
 	got, err := c.client(leases(), "a").Get(context.Background(), "leader", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, lease.Object["spec"], got.Object["spec"])

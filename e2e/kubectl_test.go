@@ -67,7 +67,7 @@ func etcdshift(t testing.TB) string {
 func (k kubectl) run(t testing.TB, args ...string) (text string, ok bool) {
 	t.Helper()
 	cmd := exec.Command(k.program, append(slices.Clone(k.flags), args...)...)
-	cmd.Env = []string{"HOME=" + k.home}
+	cmd.Env = []string{"HOME=" + k.home, "PATH=" + os.Getenv("PATH")} // of diff
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil {
 		require.ErrorAs(t, err, &exit)

@@ -41,7 +41,13 @@ func startCluster(t testing.TB, dataDir string, more ...string) *cluster {
 // startServer is startCluster for a kube-apiserver by its name in bin.
 func startServer(t testing.TB, name, dataDir string, more ...string) *cluster {
 	t.Helper()
-	c := &cluster{store: startStore(t, dataDir)}
+	return startOn(t, startStore(t, dataDir), name, more...)
+}
+
+// startOn is startServer for a running etcd.
+func startOn(t testing.TB, s *store, name string, more ...string) *cluster {
+	t.Helper()
+	c := &cluster{store: s}
 	dir := t.TempDir()
 	flags := append(serverFlags(t, dir, c.store.url), more...)
 	defer func() {

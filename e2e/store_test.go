@@ -85,7 +85,7 @@ func restless(key string) bool {
 		return true
 	}
 	return slices.ContainsFunc([]string{"leases", "masterleases", "peerserverleases", "events"}, func(dir string) bool {
-		return strings.HasPrefix(key, "/registry/"+dir+"/")
+		return strings.HasPrefix(key, "/registry/"+dir+"/") || strings.HasPrefix(key, secondPrefix+"/"+dir+"/")
 	})
 }
 
