@@ -38,7 +38,8 @@ var (
 		"try another copy of the archive, or extract it again")
 	// ErrIsArchive is returned for an archive as the input of a change: the change would invalidate
 	// the manifest.
-	ErrIsArchive = errors.New("the file is an archive, and not the snapshot of an etcd")
+	ErrIsArchive = finding.WithHint(errors.New("the file is an archive, not a snapshot of an etcd"),
+		"give a snapshot of an etcd; \"import\" and \"kcp import\" add an archive to one")
 	// ErrUnfit is returned for a manifest that cannot be written, since Open would refuse it.
 	ErrUnfit = errors.New("no archive can say so")
 )

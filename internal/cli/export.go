@@ -32,10 +32,10 @@ Services, kube-root-ca.crt, default RBAC), finished Jobs and Pods, Events, Lease
 PriorityClasses, ClusterRoles and other cluster-scoped objects used by the namespace are listed on stderr; --needed
 exports them too.
 
---deleted exports deleted objects in their last state, like "etcdshift get --deleted": the namespace that is gone, or
-the objects that are gone from an existing one. Needs that still exist are not exported. With --free-pages it also
-searches the free pages of the file for objects deleted before the last compaction: some are not found, and of others
-only an older state.
+--deleted exports deleted objects in their last state, like "etcdshift get --deleted": a deleted namespace with its
+objects, or the deleted objects of an existing namespace. Needed objects that still exist are not exported. With
+--free-pages it also searches the free pages of the file for objects deleted before the last compaction: it does not
+find all of them, and may find an older state.
 
 kubectl looks up all types before it applies anything: with custom resources, apply the output of --crds first.
 

@@ -245,6 +245,8 @@ func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Op
 	names := []string{"IN", "OUT"}
 	if m.Arguments != nil {
 		names = m.Arguments(args)
+	} else if named := strings.Fields(m.ArgsText); len(named) >= len(names) {
+		names = named[:len(names)] // such as IN ARCHIVE
 	}
 	rest := strings.Fields(m.Rest)
 	names = append(names, rest...)
@@ -263,6 +265,9 @@ func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Op
 	args.Arguments, args.In, args.Out, args.Rest = given[:in], given[in], given[in+1], given[in+2:]
 	if m.InputFirst {
 		args.Arguments, args.In = given[1:in+1], given[0]
+	}
+	if args.In == noOut {
+		return o, usagef(commandPath(c), "IN is a file, not \"-\": a change reads it several times")
 	}
 	o = transform.Options{
 		Command: commandPath(c), In: args.In, Out: args.Out, Prefixes: args.Prefixes,

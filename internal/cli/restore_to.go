@@ -36,6 +36,8 @@ type restoreTo struct {
 func (m migration) prepareRestoreTo(c *cli.Context, o *transform.Options) (*restoreTo, error) {
 	dirs := c.StringSlice(restoreToFlag)
 	switch {
+	case len(dirs) == 0 && o.Out == noOut:
+		return nil, notStdout(c)
 	case len(dirs) == 0:
 		return nil, nil
 	case s3.Is(o.Out):

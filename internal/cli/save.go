@@ -51,12 +51,12 @@ record is compared with the database; if one differs, nothing is written. Such a
 compact" removes the history again.
 
 Without --base, the first revision of such a log is inferred: from the revisions in later requests, and from the
-database. OUT has only writes with a sure revision; a log that leaves too much open is refused. Values from before the
-log are unknown: the answer lists their keys. OUT has no state with an unknown value: sure records of such times are in
-its free pages, for "get --deleted", "history" and "timeline" with --free-pages.
+database. OUT has only writes with a sure revision; a log with too many other writes is refused. Values from before the
+log are unknown: the answer lists their keys. A state with an unknown value is not in OUT, but its sure records are in
+free pages of OUT: "get --deleted", "history", "timeline" and "export --deleted" show them with --free-pages.
 
-Exit status: 0 saved, 1 failed or no suitable member, 2 usage, 130 interrupted. With any status except 0 there is no
-OUT.`,
+Exit status: 0 saved, 1 failed or no suitable member, 2 usage, 3 no history from the log with --wal-history, 130
+interrupted. With any status except 0 there is no OUT.`,
 		Flags: append(etcdFlags(),
 			&cli.StringFlag{Name: "data-dir", Usage: "read the data directory `DIR` of a stopped member, or a folder " +
 				"with backups of etcdbrctl"},
@@ -75,6 +75,12 @@ OUT.`,
 	}
 }
 
+// notStdout refuses "-" as OUT.
+func notStdout(c *cli.Context) error {
+	err := usagef(commandPath(c), "OUT is a file, not \"-\": it appears only after it is complete and verified")
+	return &failure{exitUsage, err, "name a file, and pipe it afterwards"}
+}
+
 // savedHistory describes the revisions of --wal-history.
 type savedHistory struct {
 	Oldest  int64 `json:"oldest"`  // the first revision with the whole store
@@ -90,8 +96,8 @@ func (h *savedHistory) lines(newest int64) string {
 	if in == nil {
 		return s
 	}
-	s += fmt.Sprintf("log: begins with revision %d; %s with a sure revision, %d without: left out\n", in.Oldest,
-		phrase.Count(in.Sure, "write"), in.Flagged)
+	s += fmt.Sprintf("log: begins with revision %d; %s with a sure revision; %d without a sure revision are left out\n",
+		in.Oldest, phrase.Count(in.Sure, "write"), in.Flagged)
 	if in.FreePages > 0 {
 		s += fmt.Sprintf("free pages: %s, for \"get --deleted\", \"history\" and \"timeline\" with --free-pages\n",
 			phrase.Count(in.FreePages, "record"))
@@ -99,7 +105,8 @@ func (h *savedHistory) lines(newest int64) string {
 	if len(in.Unknown) == 0 {
 		return s
 	}
-	s += fmt.Sprintf("unknown values: %s of before the log:\n", phrase.Count(len(in.Unknown), "key"))
+	s += fmt.Sprintf("unknown values: %s existed before the log; the first known change of each:\n",
+		phrase.Count(len(in.Unknown), "key"))
 	for i, u := range in.Unknown {
 		if i == maxUnknownShown {
 			return s + fmt.Sprintf("  and %d others; -o json lists all\n", len(in.Unknown)-i)
@@ -134,8 +141,7 @@ func runSave(c *cli.Context, args []string) error {
 	case out == "":
 		return usagef(commandPath(c), "OUT is empty")
 	case out == "-":
-		err := usagef(commandPath(c), "OUT is a file: a snapshot is not handed on before it is whole and checked")
-		return &failure{exitUsage, err, `save it to a file, and pipe that`}
+		return notStdout(c)
 	case c.Int64("max-lag") < 0:
 		return usagef(commandPath(c), "--max-lag is %d; it takes a number from 0", c.Int64("max-lag"))
 	}
@@ -143,7 +149,7 @@ func runSave(c *cli.Context, args []string) error {
 	case c.Bool("wal-history") && c.String("data-dir") == "":
 		return usagef(commandPath(c), "--wal-history needs --data-dir DIR: it reads the log of a data directory")
 	case c.IsSet("wal-dir") && c.String("data-dir") == "":
-		return usagef(commandPath(c), "--wal-dir needs --data-dir DIR: it has the log of a data directory")
+		return usagef(commandPath(c), "--wal-dir needs --data-dir DIR, the data directory of this log")
 	case c.IsSet("base") && !c.Bool("wal-history"):
 		return usagef(commandPath(c), "--base needs --wal-history: the history begins with it")
 	case c.String("data-dir") != "":

@@ -44,7 +44,7 @@ func saveDirectory(c *cli.Context, out string) error {
 		return usagef(commandPath(c), "--at ends the delta snapshots of etcdbrctl; %s is the data directory of a "+
 			"member", dir)
 	case s.DataDir() == nil && c.IsSet("wal-dir"):
-		return usagef(commandPath(c), "--wal-dir is the log of a data directory; %s is none", dir)
+		return usagef(commandPath(c), "--wal-dir takes the log of a data directory; %s is not a data directory", dir)
 	case s.DataDir() == nil && c.Bool("wal-history"):
 		return usagef(commandPath(c), "--wal-history reads the log of a data directory; %s has none", dir)
 	case s.DataDir() == nil && s.Compression() != snapshot.Etcdbrctl:

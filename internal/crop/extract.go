@@ -26,15 +26,15 @@ var ExtractSpec = transform.Spec{
 etcdshift extract a.db web.archive deploy/web svc/web -n shop
 etcdshift extract a.db tenant.archive --prefix /tenant-a
 etcdshift verify shop.archive`,
-	Text: `Writes the records of "crop" with the same arguments, as they are stored: keys, values, UIDs, revisions and leases.
-A manifest lists the selection, the content and the needed objects, with digests; docs/reference/formats.md explains
-it.
+	Text: `Writes the selected records as they are stored: keys, values, UIDs, revisions and leases. "crop" selects the
+same records with the same arguments. A manifest lists the selection, the content and the needed objects, with digests;
+docs/reference/formats.md explains it.
 
 -n NS alone selects the Namespace with all its objects. TYPE and TYPE/NAME select objects as in kubectl, -l objects
 with labels. --prefix P alone selects everything below a storage prefix, for one etcd with several API servers.
 
-The report lists needed objects that are not selected, and owners. --needed adds them to ARCHIVE. Without them the
-snapshot that takes the archive must have them: import checks that.
+The report lists the needed objects and owners that are not selected. --needed adds them to ARCHIVE. Otherwise the
+other snapshot must have them: import checks this.
 
 "etcdshift import" adds the archive to another snapshot, "etcdshift purge" deletes the selected records from the
 origin. The archive is an etcd snapshot; status, get, keys, sizes, verify and other commands read it. It has the
@@ -147,10 +147,10 @@ func (m *manifest) finish(in snapshot.FileInfo, types []archive.TypeCount, needs
 // steps adds what to do with the archive.
 func (x *Extract) steps(v *transform.View, m *archive.PartManifest) {
 	r, out := v.Report(), transform.ShellWord(x.out)
-	r.AddStep("keep the archive as the snapshot is kept: it has the Secrets of the part, as they are stored")
+	r.AddStep("store the archive as safely as the snapshot: it has the Secrets of the part, as they are stored")
 	for _, e := range m.Encryption {
-		r.AddStep("%s encrypted by %s: the API servers that take the part need that key, or the import an "+
-			"--encryption-config", phrase.Count(e.Keys, "value"), e.Name)
+		r.AddStep("%s encrypted by %s: give this key to \"etcdshift import\" with "+
+			"--archive-encryption-config", phrase.Count(e.Keys, "value"), e.Name)
 	}
 	r.AddStep("add it to another snapshot: etcdshift import OTHER %s OTHER-OUT", out)
 	r.AddStep("delete the selected records here: etcdshift purge %s IN-OUT%s --archive %s",

@@ -65,7 +65,7 @@ func (n *needs) find() error {
 		err = n.followQueue()
 	}
 	if n.unread > 0 {
-		n.view.Raise(first, codeOwnersUnread.Because("owners and needs of %d objects are unknown; of the first: %v",
+		n.view.Raise(first, codeOwnersUnread.Because("owners and needs of objects are unknown: %d; the first: %v",
 			n.unread, why))
 	}
 	for _, one := range n.outside {

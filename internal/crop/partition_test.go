@@ -189,7 +189,7 @@ func TestPurgeHeld(t *testing.T) {
 	_, whole, err := extract(t, in, "--namespace=a")
 	require.NoError(t, err)
 	for line, want := range map[string]string{
-		"--namespace=a,b":           "or revision: 2; this is the first",
+		"--namespace=a,b":           "and revision: 2; this is the first",
 		"deployments --namespace=a": "does not delete: ",
 	} {
 		r, out, err := purge(t, in, line, whole)

@@ -124,9 +124,9 @@ func (r *run) open() (err error) {
 	}
 	for _, storage := range append(r.from.Storages(), r.to.Storages()...) {
 		if storage.Flavour.KCP() {
-			r.view.Raise(storage.Prefix+"/", transform.CodeUnsupportedLayout.Because(
-				"it is laid out as a %s, where each logical cluster has namespaces of its own; kcp import takes "+
-					"logical clusters", storage.Flavour).Decided(finding.Refused))
+			r.view.Raise(storage.Prefix+"/", codeLayout.Because(
+				"it is laid out as a %s, where each logical cluster has namespaces of its own; \"etcdshift kcp "+
+					"import\" takes logical clusters", storage.Flavour))
 		}
 	}
 	r.carrier, err = objects.NewCarrier(r.ctx, r.view, r.Archive.Reader)
@@ -174,8 +174,8 @@ func (r *run) stage(it *item, e *inspect.Entry, here *transform.Entry) error {
 	case err != nil:
 		return err
 	case e.Undecryptable != nil && !bytes.Equal(it.at, e.Key):
-		r.view.Raise(string(it.at), codeEncrypted.Because("it cannot be decrypted, and under another key than %q no "+
-			"server could decrypt it: %v", e.Key, e.Undecryptable).Decided(finding.Refused))
+		r.view.Raise(string(it.at), codeEncrypted.Because("it cannot be decrypted, and under a key other than %q no "+
+			"server can decrypt it: %v", e.Key, e.Undecryptable).Decided(finding.Refused))
 		return nil
 	case e.Undecryptable != nil:
 		if !r.view.Raise(string(it.at), codeEncrypted.Because("it cannot be decrypted: %v", e.Undecryptable)) {
@@ -238,7 +238,7 @@ func (r *run) meet(it *item, e *inspect.Entry, here *transform.Entry) (takes boo
 // differs describes the conflict of two values.
 func differs(e *inspect.Entry, here *transform.Entry, known bool) string {
 	if !known {
-		return "B has the key; whether with the same value is unknown: one of them cannot be decrypted"
+		return "B has the key, perhaps with the same value: one of the two values cannot be decrypted"
 	}
 	mine, err := e.Meta()
 	theirs, err2 := here.Meta()

@@ -35,7 +35,7 @@ func (r *run) checkPrefixes() error {
 			}
 		}
 		if !has {
-			r.view.Raise(storage.Prefix+"/", codePrefixNew.Because("no API server has stored anything below it in B"))
+			r.view.Raise(storage.Prefix+"/", codePrefixNew.Because("B has no records below it"))
 		}
 	}
 	return nil
@@ -73,7 +73,7 @@ func (r *run) checkUIDs() error {
 		}
 		if one.owner != "" {
 			r.view.Raise(one.at, codeOwnerOutside.Because(
-				"the archive replaces its owner %s by an object with another UID", one.owner))
+				"the archive replaces its owner %s with an object that has another UID", one.owner))
 		}
 		return nil
 	})
@@ -118,7 +118,7 @@ func (r *run) checkNames() error {
 		}
 	}
 	if unread > 0 {
-		r.view.Raise(first, codeOwnersUnread.Because("owners and needs of %d objects are unknown; of the first: %v",
+		r.view.Raise(first, codeOwnersUnread.Because("owners and needs of objects are unknown: %d; the first: %v",
 			unread, why))
 	}
 	n.reportLacks()
@@ -141,7 +141,7 @@ func (n *names) checkOwners(it *item, owners []encoding.OwnerReference) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	found := codeOwnerOutside.Because("its owner is neither in B nor in the archive: %s", phrase.List(missing, 5))
+	found := codeOwnerOutside.Because("its owner is missing in B and in the archive: %s", phrase.List(missing, 5))
 	if len(missing) < len(owners) {
 		found = found.Decided(finding.Noted)
 	}
@@ -202,11 +202,9 @@ func (n *names) reportLacks() {
 		one := n.lacks[key]
 		by := one.by
 		if one.more > 0 {
-			by += " and " + phrase.Count(one.more, "other object") + " name it"
-		} else {
-			by += " names it"
+			by += " and " + phrase.Count(one.more, "other object")
 		}
-		found := one.code.Because("it is neither in B nor in the archive: %s", by)
+		found := one.code.Because("missing in B and in the archive; needed by %s", by)
 		if one.warns {
 			found = found.Decided(finding.Noted)
 		}
@@ -236,7 +234,7 @@ func (n *names) checkNamespaces() error {
 		}
 		if meta, err := e.Meta(); err == nil && e.Undecryptable == nil && !meta.DeletionTimestamp.IsZero() {
 			n.view.Raise(key, codeTerminating.Because(
-				"it is being deleted, and its controller would delete the imported objects"))
+				"it is being deleted: the namespace controller would delete the imported objects too"))
 		}
 	}
 	return nil
@@ -265,7 +263,7 @@ func (n *names) checkDefinition(it *item, e *transform.Entry, t *inspect.Type) e
 		switch n.definitions[key] = d; {
 		case entry == nil:
 			n.view.Raise(key, codeNoDefinition.Because(
-				"it is neither in B nor in the archive, and %s is one of its objects", it.at))
+				"missing in B and in the archive; needed by %s", it.at))
 		case err != nil || entry.Undecryptable != nil:
 			n.view.Raise(key, transform.Unreadable(cmp.Or(entry.Undecryptable, err)))
 			d.crd = nil

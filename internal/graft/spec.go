@@ -22,18 +22,18 @@ var Spec = transform.Spec{
 etcdshift import before.db shop.archive after.db --on-conflict keep
 etcdshift import joined.db tenant.archive after.db \
     --prefix /tenant-a --to-prefix /tenants/a`,
-	Text: `Adds the records of an archive to the snapshot B: each at a new revision, with the same value, UID and status, and with
-leases of the same TTL. Values are decrypted, and encrypted again as the API servers of B do. The IP addresses and node
-ports of Services are allocated in B.
+	Text: `Adds the records of an archive to the snapshot B: each at a new revision, with the same value, UID and status,
+and with leases of the same TTL. Values are decrypted, and encrypted again as the API servers of B encrypt them. The IP
+addresses and node ports of Services are allocated in B.
 
 The run checks first, and names every conflict: keys and UIDs of B, missing definitions, classes, volumes, nodes and
 owners, volumes of another claim, addresses in use, namespaces that are being deleted, quotas. Admission webhooks and
 policies do not see the objects: those that select them are listed.
 
-A record that B has with the same value needs nothing. For another value the run is refused; --on-conflict keeps the
-record of B, or takes that of the archive.
+A record that B has with the same value is not changed. If B has another value, the run is refused; --on-conflict keeps
+B's record, or takes the archive's record.
 
---prefix P --to-prefix Q puts the records below the storage prefix P of the archive below Q.`,
+--prefix P --to-prefix Q moves the records below the storage prefix P of the archive to the storage prefix Q.`,
 	ArgsText:   "B ARCHIVE OUT",
 	Arguments:  func(*transform.Args) []string { return []string{"B", "ARCHIVE", "OUT"} },
 	InputFirst: true,
@@ -44,7 +44,7 @@ record of B, or takes that of the archive.
 		codeEncrypted.Name:        "decrypt it with --archive-encryption-config FILE, the configuration of the origin",
 		codeExposed.Name:          "give --encryption-config FILE, the configuration of the API servers of B",
 		codeKeyExists.Name:        "decide with --on-conflict keep or --on-conflict take",
-		codeOwnerOutside.Name:     "extract the owners too, with --needed",
+		codeOwnerOutside.Name:     "extract the owners too, with --needed, if the origin has them",
 		codeNamespaceMissing.Name: "extract the Namespace too, with --needed",
 		codeNoDefinition.Name:     "extract the definition too, with --needed",
 		codeNeedMissing.Name:      "extract it too, with --needed",
@@ -52,7 +52,7 @@ record of B, or takes that of the archive.
 	Sections: []transform.Section{&Imported{}},
 	Flags: []transform.Flag{
 		{Name: "on-conflict", Choices: []string{keep, take}, Usage: "if B has the key with another value: keep " +
-			"B's record, or take that of the archive"},
+			"B's record, or take the archive's record"},
 		{Name: "to-prefix", Usage: "put the records below the storage prefix `Q`; requires --prefix, their prefix in " +
 			"the archive"},
 		{Name: "archive-encryption-config", Usage: "decrypt values of the archive with the EncryptionConfiguration " +
@@ -132,6 +132,7 @@ var (
 	codeUndecodable      = finding.Undecodable.As(finding.Error, finding.WentOn)
 	codeEncrypted        = finding.Lookup("encrypted")
 	codeExposed          = finding.Lookup("would-be-plaintext").As(finding.Error, "")
+	codeLayout           = transform.CodeUnsupportedLayout.As(finding.Error, "")
 )
 
 // The codes that only an import reports.
@@ -152,6 +153,6 @@ func codes() []*finding.Code {
 		codeNamespaceMissing, codeTerminating, codeOwnerOutside, codeOwnersUnread, codeNeedMissing, codeNodeMissing,
 		codeVolumeHeld,
 		objects.CodeVolumeFreed, transform.CodeAddress, codeAddressOutside, codeUnadmitted, codeQuotaExceeded,
-		codeEncrypted, codeExposed, codeUndecodable, finding.UnknownKey, transform.CodeUnsupportedLayout,
+		codeEncrypted, codeExposed, codeUndecodable, finding.UnknownKey, codeLayout,
 	}
 }

@@ -78,7 +78,7 @@ func (r *run) checkPlace(storage machines.Storage, key string, pv *corev1.Persis
 		}
 		if e == nil {
 			r.view.Raise(key, codeNodeMissing.Because(
-				"its data is on Node %s, which is neither in B nor in the archive", node).Decided(finding.Noted))
+				"its data is on Node %s, which is missing in B and in the archive", node).Decided(finding.Noted))
 		}
 	}
 	return nil
@@ -100,7 +100,7 @@ func (r *run) checkVolume(storage machines.Storage, key string, pv *corev1.Persi
 	}
 	if gone && machines.Destroyed(pv) && r.byKey[key] != nil {
 		r.view.Raise(key, objects.CodeVolumeFreed.Because(
-			"its claim %s/%s with UID %s is neither in B nor in the archive, and its reclaim policy is %s",
+			"its claim %s/%s with UID %s is missing in B and in the archive, and its reclaim policy is %s",
 			ref.Namespace, ref.Name, ref.UID, pv.Spec.PersistentVolumeReclaimPolicy))
 	}
 	switch {

@@ -146,7 +146,7 @@ func (p *Part) Find(ctx context.Context, v *transform.View, all *inspect.Types) 
 	for _, storage := range storages {
 		if storage.Flavour.KCP() && !p.Whole() {
 			v.Raise(storage.Prefix+"/", transform.CodeUnsupportedLayout.Because("it is laid out as a %s, where each "+
-				"logical cluster has namespaces of its own; kcp extract takes a logical cluster", storage.Flavour))
+				"logical cluster has namespaces of its own; the kcp commands select logical clusters", storage.Flavour))
 			continue
 		}
 		s.prefixes[storage.Prefix] = true
@@ -175,8 +175,8 @@ func (s *Selected) read(ctx context.Context, v *transform.View) error {
 	err := stream.Each(transform.Visit(ctx, v, nil, s.look), func(one *seen) error {
 		switch {
 		case one.unparsed != nil:
-			v.Raise(string(one.at), finding.UnknownKey.Because("a selected namespace has a name that is in this key, "+
-				"and the key is not selected: %v", one.unparsed))
+			v.Raise(string(one.at), finding.UnknownKey.Because("it contains the name of a selected namespace, and is "+
+				"not selected: %v", one.unparsed))
 			return nil
 		case one.cannot != nil:
 			v.Raise(string(one.at), one.cannot)
@@ -202,8 +202,8 @@ func (s *Selected) read(ctx context.Context, v *transform.View) error {
 		return err
 	}
 	s.reportMissing(v, spaces)
-	if all, _ := v.Report().Errors(); all == 0 && found == 0 {
-		v.Raise("", codeNothingSelected.Because("no record fits the selection%s", s.where()))
+	if _, refusing := v.Report().Errors(); refusing == 0 && found == 0 {
+		v.Raise("", codeNothingSelected.Because("no record matches the selection%s", s.where()))
 	}
 	return nil
 }

@@ -136,7 +136,8 @@ func (c *collector) read() error {
 		return nil
 	})
 	if unread > 0 && err == nil {
-		c.view.Raise(first, codeOwnersUnread.Because("owners of %d objects are unknown; of the first: %v", unread, why))
+		c.view.Raise(first, codeOwnersUnread.Because("owners of objects are unknown: %d; the first: %v",
+			unread, why))
 	}
 	slices.SortFunc(c.links, compareLinks)
 	return err

@@ -20,18 +20,17 @@ import (
 // PurgeSpec is the command "purge".
 var PurgeSpec = transform.Spec{
 	Name:  "purge",
-	Usage: "delete a part of a snapshot, as extract selects it",
+	Usage: "delete the part of a snapshot that extract selects",
 	Examples: `etcdshift purge a.db a-after.db -n shop --archive shop.archive
 etcdshift purge a.db a-after.db deploy/web svc/web -n shop
 etcdshift purge both.db rest.db --prefix /tenant-a --archive a.archive`,
-	Text: `Deletes exactly the records that "extract" with the same arguments writes, without --needed: other snapshots take
-the archive with "import". All other records stay as they are, byte for byte.
+	Text: `Deletes the records that "extract" selects with the same arguments. Needed objects and all other records stay
+as they are, byte for byte. "import" adds the archive of "extract" to another snapshot.
 
 -n NS alone selects the Namespace with all its objects. TYPE and TYPE/NAME select objects as in kubectl, -l objects
 with labels. --prefix P alone selects everything below a storage prefix, for one etcd with several API servers.
 
-With --archive FILE the run is refused unless FILE is undamaged and has every record that is deleted, as it is stored
-here.
+With --archive FILE the run is refused unless FILE is undamaged and has every deleted record as IN has it.
 
 The report lists each deleted object, each object with finalizers (they do not run), and the objects that the garbage
 collector will delete after the restore because their owners are deleted. An API server releases the IP addresses and
@@ -102,8 +101,8 @@ func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
 	if p.part.Whole() { // nothing remains that the deletion could affect
 		return r.do(func() error { return r.deletePart(p.part, r.stage) }, r.clean, held)
 	}
-	return r.do(func() error { return r.deletePart(p.part, r.deleteOne) }, r.checkContents, r.clean, r.checkAdmins, r.strand,
-		r.collect, r.checkClaims, func() error { return r.freed.Report(ctx) }, held)
+	return r.do(func() error { return r.deletePart(p.part, r.deleteOne) }, r.checkContents, r.clean, r.checkAdmins,
+		r.strand, r.collect, r.checkClaims, func() error { return r.freed.Report(ctx) }, held)
 }
 
 // deletePart deletes the records of a part.
@@ -172,7 +171,7 @@ func (h *held) check(r *run) error {
 		return err
 	}
 	if len(lacking) > 0 {
-		r.view.Raise(lacking[0], codeNotHeld.Because("deleted records that %s lacks, or has with another value or "+
+		r.view.Raise(lacking[0], codeNotHeld.Because("deleted records that are not in %s with the same value and "+
 			"revision: %d; this is the first", h.file.Path(), len(lacking)))
 	}
 	if len(others) > 0 {

@@ -208,7 +208,7 @@ func (e *extraction) steps(m *archive.Manifest) {
 	for _, p := range e.Prefixes {
 		also += " --prefix " + transform.ShellWord(p)
 	}
-	r.AddStep("keep the archive as the snapshot is kept: it has the Secrets of the cluster, as they are stored")
+	r.AddStep("store the archive as safely as the snapshot: it has the Secrets of the cluster, as they are stored")
 	for _, x := range m.Encryption {
 		r.AddStep("%s encrypted by %s: the API servers of the destination need that key, or the import an "+
 			"--encryption-config", phrase.Count(x.Keys, "value"), x.Name)
