@@ -96,7 +96,7 @@ func Open(ctx context.Context, s *snapshot.Snapshot) (*Manifest, error) {
 
 // open reads the manifest of an archive into m.
 func open(ctx context.Context, s *snapshot.Snapshot, m document) error {
-	text, err := s.Note(ctx, noteManifest)
+	text, err := manifest(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -118,9 +118,23 @@ func open(ctx context.Context, s *snapshot.Snapshot, m document) error {
 	return nil
 }
 
+// manifest returns the stored manifest, or nil. The file of a restored member keeps the manifest of
+// the archive, and is no archive: it has members.
+func manifest(ctx context.Context, s *snapshot.Snapshot) ([]byte, error) {
+	text, err := s.Note(ctx, noteManifest)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	cluster, err := s.Cluster(ctx)
+	if len(cluster.Members) > 0 {
+		return nil, nil
+	}
+	return text, err
+}
+
 // Refuse returns ErrIsArchive for an archive of any kind, sound or damaged.
 func Refuse(ctx context.Context, s *snapshot.Snapshot) error {
-	text, err := s.Note(ctx, noteManifest)
+	text, err := manifest(ctx, s)
 	if err == nil && text != nil {
 		err = ErrIsArchive
 	}

@@ -96,7 +96,8 @@ func TestExtractNeeds(t *testing.T) {
 	}
 }
 
-// TestExtractRestored checks that etcd restores an archive, with the selected records.
+// TestExtractRestored checks that etcd restores an archive, with the selected records, and that a
+// snapshot of this etcd is no archive, although it has the manifest.
 func TestExtractRestored(t *testing.T) {
 	in := shop(t)
 	_, _, revision := live(t, in)
@@ -105,6 +106,14 @@ func TestExtractRestored(t *testing.T) {
 	server := etcdtest.Start(t, etcdtest.Restore(t, out, etcdtest.BumpRevision(3)))
 	require.Equal(t, revision+3, etcdtest.Revision(t, server))
 	require.Len(t, etcdtest.Dump(t, server, 0), 2)
+	etcdtest.Run(t, server, "put /registry/secrets/b/new {}")
+	saved := filepath.Join(t.TempDir(), "saved.db")
+	etcdtest.Save(t, server, saved)
+	r, again, err := extract(t, saved, "--namespace=b")
+	require.NoError(t, err, "%v", r.Problems)
+	require.Equal(t, 3, manifestOf(t, again).Total.Keys)
+	_, _, err = purge(t, saved, "--namespace=b", again)
+	require.NoError(t, err)
 }
 
 // TestExtractSteps checks that the report repeats the selection for purge, and that no archive is
