@@ -99,8 +99,8 @@ func TestCrashedMember(t *testing.T) {
 
 // TestCrashedCluster kills the three members of a cluster of each release under load. The
 // directory of each member, read before the restart, has the content of the restarted cluster at
-// its revision: nothing in it was lost. What the cluster has beyond it is in entries that were named
-// as not known to be committed.
+// its revision: nothing in it was lost. What the cluster has beyond it is in entries that were
+// named as not known to be committed.
 func TestCrashedCluster(t *testing.T) {
 	for _, release := range releasesOfEtcd() {
 		t.Run(release, func(t *testing.T) {

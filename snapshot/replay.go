@@ -155,7 +155,7 @@ func (r *replay) refuse(why string) error {
 }
 
 func (r *replay) request(ctx context.Context, kind wal.Kind, request wal.Message) error {
-	if r.raised(alarmCorrupt) && kind != wal.Alarm && kind != wal.Other {
+	if len(r.alarms[alarmCorrupt]) > 0 && kind != wal.Alarm && kind != wal.Other {
 		return r.refuse("the alarm CORRUPT is raised")
 	}
 	switch kind {
@@ -214,9 +214,6 @@ func (r *replay) raise(member uint64, kind int64) {
 	r.alarms[kind][member] = true
 }
 
-// raised reports whether a member has the alarm.
-func (r *replay) raised(kind int64) bool { return len(r.alarms[kind]) > 0 }
-
 // lease applies a request about leases (etcd server/lease/lessor.go).
 func (r *replay) lease(ctx context.Context, kind wal.Kind, request wal.Message) error {
 	if kind == wal.LeaseCheckpoint {
@@ -250,7 +247,7 @@ func (r *replay) lease(ctx context.Context, kind wal.Kind, request wal.Message) 
 		return err
 	}
 	id, ttl := f.Number(wal.GrantID), f.Number(wal.GrantTTL)
-	if id != 0 && ttl <= maxLeaseTTL && r.leases[id] == nil && !r.raised(alarmNoSpace) {
+	if id != 0 && ttl <= maxLeaseTTL && r.leases[id] == nil && len(r.alarms[alarmNoSpace]) == 0 {
 		r.leases[id] = &replayLease{ttl: ttl}
 		r.setLease(id)
 	}

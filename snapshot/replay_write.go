@@ -11,7 +11,7 @@ import (
 
 // write applies a put, a deletion or a transaction (etcd server/etcdserver/txn).
 func (r *replay) write(ctx context.Context, kind wal.Kind, request wal.Message) error {
-	full := r.raised(alarmNoSpace)
+	full := len(r.alarms[alarmNoSpace]) > 0
 	switch kind {
 	case wal.Put:
 		p, err := parsePut(request)

@@ -175,9 +175,8 @@ func (d *salvaged) print(p *render.Page) error {
 			return fmt.Sprintf("%s (revision %d): %s", r.Key, r.Revision, r.Why)
 		})},
 		{"unreadable entries of other buckets, left out", d.Entries},
-		{"values that are not objects of their key, or cannot be decrypted", stream.Mapped(d.Unreadable, func(u unreadableValue) string {
-			return u.Key + ": " + u.Reason
-		})},
+		{"values that are not objects of their key, or cannot be decrypted",
+			stream.Mapped(d.Unreadable, func(u unreadableValue) string { return u.Key + ": " + u.Reason })},
 	} {
 		if len(part.list) == 0 {
 			continue

@@ -54,8 +54,8 @@ Secrets as they are stored.`,
 			return nil, err
 		}
 		return &Extract{part: part, needed: a.Bool("needed"), out: a.Out, selection: archive.Selection{
-			Arguments: texts(a.Rest), Namespaces: texts(part.Namespaces()), Selector: archive.Text(a.String("selector")),
-			Prefixes: texts(a.Prefixes), Needed: a.Bool("needed"),
+			Arguments: texts(a.Rest), Namespaces: texts(part.Namespaces()),
+			Selector: archive.Text(a.String("selector")), Prefixes: texts(a.Prefixes), Needed: a.Bool("needed"),
 		}}, nil
 	},
 }

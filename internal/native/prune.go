@@ -148,8 +148,8 @@ type pruner struct {
 	err     error
 }
 
-// prune returns an object with the fields of a minor release, and the content of the others that are
-// set.
+// prune returns an object with the fields of a minor release, and the content of the others that
+// are set.
 func (m *message) prune(v encoding.Value, minor int) (body []byte, dropped map[string]any, err error) {
 	p := pruner{minor: minor, dropped: map[string]any{}}
 	if v.Format == encoding.FormatProtobuf {
@@ -316,8 +316,8 @@ func (p *pruner) contentOf(f *wireField, value any, where string) {
 	}
 }
 
-// step returns a name or key as a part of paths. The paths of all fields below a long key would take
-// far more memory than the object.
+// step returns a name or key as a part of paths. The paths of all fields below a long key would
+// take far more memory than the object.
 func step(name string) string {
 	const most = 253 + len("/") + 63 // no server accepts longer keys
 	if len(name) <= most {

@@ -23,7 +23,8 @@ func TestPruneMemory(t *testing.T) {
 	var names, numbers strings.Builder
 	for i := range 5_000 {
 		fmt.Fprintf(&names, `"n%d":1,`, i)
-		numbers.Write(protowire.AppendVarint(protowire.AppendTag(nil, protowire.Number(1000+i), protowire.VarintType), 1))
+		tag := protowire.AppendTag(nil, protowire.Number(1000+i), protowire.VarintType)
+		numbers.Write(protowire.AppendVarint(tag, 1))
 	}
 	key := strings.Repeat("k", 100_000)
 	capacity := bytesField(bytesField(nil, 1, []byte(key)), 2, []byte(numbers.String()))
@@ -38,7 +39,8 @@ func TestPruneMemory(t *testing.T) {
 		{encoding.FormatProtobuf, "resource.k8s.io/v1 ResourceSlice", string(bytesField(nil, 2, spec))},
 	} {
 		apiVersion, kind, _ := strings.Cut(test.kind, " ")
-		v := encoding.Value{Format: test.format, GVK: schema.FromAPIVersionAndKind(apiVersion, kind), Raw: []byte(test.body)}
+		gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
+		v := encoding.Value{Format: test.format, GVK: gvk, Raw: []byte(test.body)}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		require.Len(t, UnknownFields(v, LinkedRelease), 5_000)

@@ -3,8 +3,8 @@
 //
 // Invariants:
 //
-//   - delete: a namespace is deleted with its contents, a CustomResourceDefinition with its objects,
-//     and a Service with its Endpoints and IPAddress objects.
+//   - delete: a namespace is deleted with its contents, a CustomResourceDefinition with its
+//     objects, and a Service with its Endpoints and IPAddress objects.
 //   - purge: exactly the selected records are deleted. A namespace or definition with objects that
 //     are not selected refuses the run; IPAddress objects of a deleted Service stay.
 //   - The report section lists exactly the garbage collector's actions after the restore because of

@@ -175,8 +175,8 @@ func (h *held) check(r *run) error {
 			"revision: %d; this is the first", h.file.Path(), len(lacking)))
 	}
 	if len(others) > 0 {
-		r.view.Raise(others[0], codeNotHeld.Because("records of %s that this run does not delete: %d; this is the first",
-			h.file.Path(), len(others)))
+		r.view.Raise(others[0], codeNotHeld.Because("records of %s that this run does not delete: %d; "+
+			"this is the first", h.file.Path(), len(others)))
 	}
 	in, err := r.view.Reader().Snapshot().Info(r.ctx)
 	if err == nil && in.SHA256 == h.manifest.Origin.SHA256 {

@@ -43,8 +43,8 @@ objects. Objects that the garbage collector will delete are not scrubbed.`,
 }
 
 func scrubFlag() transform.Flag {
-	return transform.Flag{Name: "scrub", Default: false, Usage: "write OUT without any record of the deleted objects, " +
-		"of any revision, and without free pages"}
+	return transform.Flag{Name: "scrub", Default: false,
+		Usage: "write OUT without any record of the deleted objects, of any revision, and without free pages"}
 }
 
 func newFromArgs(_ context.Context, a *transform.Args) (transform.Transform, error) {
