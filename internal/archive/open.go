@@ -39,7 +39,7 @@ var (
 	// ErrIsArchive is returned for an archive as the input of a change: the change would invalidate
 	// the manifest.
 	ErrIsArchive = finding.WithHint(errors.New("the file is an archive, not a snapshot of an etcd"),
-		"give a snapshot of an etcd; \"import\" and \"kcp import\" add an archive to one")
+		"give a snapshot of an etcd; \"import\" and \"kcp import\" add an archive to one, \"crop\" makes one of a part")
 	// ErrUnfit is returned for a manifest that cannot be written, since Open would refuse it.
 	ErrUnfit = errors.New("no archive can say so")
 )

@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/archive"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/internal/stream"
@@ -288,6 +289,17 @@ func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Op
 	return o, nil
 }
 
+// noArchive is a change that refuses an archive as its input: the manifest would be stale.
+type noArchive struct{ transform.Transform }
+
+// Plan implements [transform.Transform].
+func (n noArchive) Plan(ctx context.Context, v *transform.View) error {
+	if err := n.Transform.Plan(ctx, v); err != nil { // perhaps with a better hint
+		return err
+	}
+	return archive.Refuse(ctx, v.Reader().Snapshot())
+}
+
 // runPhases builds and runs the transform, and shows its phases. The report is never nil.
 func (m migration) runPhases(c *cli.Context, o transform.Options, args *transform.Args) (*transform.Report, error) {
 	fail := func(err error) (*transform.Report, error) {
@@ -313,6 +325,9 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 	t, err := m.New(c.Context, args)
 	if err != nil {
 		return fail(usageOf(c, err))
+	}
+	if !m.Builds {
+		t = noArchive{t}
 	}
 	o.Prefixes = args.Prefixes
 	if _, err := os.Stat(o.In); err != nil && !s3.Is(o.In) { // before waiting for a missing KMS plugin
