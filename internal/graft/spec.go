@@ -132,7 +132,7 @@ var (
 	codeUndecodable      = finding.Undecodable.As(finding.Error, finding.WentOn)
 	codeEncrypted        = finding.Lookup("encrypted")
 	codeExposed          = finding.Lookup("would-be-plaintext").As(finding.Error, "")
-	codeLayout           = transform.CodeUnsupportedLayout.As(finding.Error, "")
+	codeLayout           = finding.Lookup("unsupported-layout").As(finding.Error, "")
 )
 
 // The codes that only an import reports.
