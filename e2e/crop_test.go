@@ -97,8 +97,8 @@ func (c *cluster) inSpace(t testing.TB, types []schema.GroupVersionResource) map
 }
 
 // TestCropped checks that a namespace with its needs is a snapshot that etcd restores and an API
-// server serves: the same objects with UIDs, versions and times, of which a garbage collector
-// deletes none; and that the store has nothing else.
+// server serves: the same objects with UIDs, versions and times; that a garbage collector deletes
+// none of them; and that the store has nothing else.
 func TestCropped(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, filepath.Join(t.TempDir(), "live"))

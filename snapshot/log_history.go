@@ -100,18 +100,27 @@ func (h *logHistory) write(ctx context.Context, d *Draft, start logStart) (res W
 		}
 		compacted = x.compacted()
 	}
+	return h.create(ctx, d, h.entries(ctx, start), compacted)
+}
+
+// create writes records, compacted at a revision, with the other buckets of the database and more.
+func (h *logHistory) create(
+	ctx context.Context, d *Draft, records entries, compacted int64, more ...bolt.Source,
+) (res WriteResult, err error) {
 	m := d.src.db.Meta
 	m.TxID++
 	sources := d.sources(ctx)
 	for i := range sources {
 		switch src := &sources[i]; src.Name {
 		case "key":
-			src.Entries = h.entries(ctx, start)
+			src.Entries = records
 		case metaBucket:
-			src.Entries = compactedAt(src.Entries, compacted)
+			if compacted < h.x.compacted() {
+				src.Entries = compactedAt(src.Entries, compacted)
+			}
 		}
 	}
-	x, err := d.create(ctx, m, sources)
+	x, err := d.create(ctx, m, append(sources, more...))
 	if err == nil {
 		err = h.compareLive(ctx, x)
 	}

@@ -37,25 +37,9 @@ func (h *logHistory) writeInferred(ctx context.Context, d *Draft) (res WriteResu
 	if err != nil {
 		return res, err
 	}
-	m := d.src.db.Meta
-	m.TxID++
-	sources := d.sources(ctx)
-	for i := range sources {
-		switch src := &sources[i]; src.Name {
-		case "key":
-			src.Entries = h.known(ctx, sol)
-		case metaBucket:
-			if sol.Complete < h.x.compacted() {
-				src.Entries = compactedAt(src.Entries, sol.Complete)
-			}
-		}
-	}
 	removed := h.removed(ctx, sol)
-	sources = append(sources, bolt.Source{Name: "removed", Entries: removed, Paged: true, Free: true})
-	x, err := d.create(ctx, m, sources)
-	if err == nil {
-		err = h.compareLive(ctx, x)
-	}
+	res, err = h.create(ctx, d, h.known(ctx, sol), sol.Complete,
+		bolt.Source{Name: "removed", Entries: removed, Paged: true, Free: true})
 	if err != nil {
 		return res, err
 	}
@@ -63,8 +47,7 @@ func (h *logHistory) writeInferred(ctx context.Context, d *Draft) (res WriteResu
 	for _, u := range sol.Unknown {
 		in.Unknown = append(in.Unknown, UnknownValue(u))
 	}
-	res.FileInfo = FileInfo{Revision: x.revision(), Keys: x.alive}
-	res.Restored, res.Inferred = h.restored, in
+	res.Inferred = in
 	return res, in.count(ctx, d.out, removed)
 }
 

@@ -57,7 +57,7 @@ type salvaged struct {
 	IncludeUnsure bool              `json:"includeUnsure"` // the unsure keys are in the output
 	snapshot.SalvageReport
 	Unreadable []unreadableValue `json:"unreadableValues"` // of live keys in the output, by revision
-	Unchecked  int               `json:"unchecked"`        // number of encrypted values without an encryption configuration
+	Unchecked  int               `json:"unchecked"`        // number of encrypted values, without a configuration
 }
 
 // unreadableValue is a value that is not an object of its key, or that cannot be decrypted.

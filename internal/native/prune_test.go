@@ -181,8 +181,8 @@ func storedKinds() map[schema.GroupVersionKind]reflect.Type {
 	return kinds
 }
 
-// TestUnknownFields checks which fields count: set ones, unlike those of which a release loses
-// nothing.
+// TestUnknownFields checks which fields count: fields that are set, and with a value that the
+// release would lose.
 func TestUnknownFields(t *testing.T) {
 	pod := func(spec string) string { return "v1 Pod " + spec }
 	for _, test := range []struct {
@@ -263,8 +263,8 @@ func TestPrune(t *testing.T) {
 	require.Greater(t, lossy, 150)
 }
 
-// TestPruneBack checks that an object of which a release loses nothing has its first bytes again
-// for its own release: also one without a set field, and random ones.
+// TestPruneBack checks that an object without a lost field has its first bytes again after the way
+// back to its own release: also an object without a set field, and random ones.
 func TestPruneBack(t *testing.T) {
 	same := 0
 	for gvk, of := range storedKinds() {

@@ -7,7 +7,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 
-// holds tells whether the conditions of a step hold.
+// holds reports whether the conditions of a step hold.
 func (s *solver) holds(n int32, st *step) (verdict, error) {
 	all := yes
 	for _, t := range st.tests {
@@ -20,7 +20,7 @@ func (s *solver) holds(n int32, st *step) (verdict, error) {
 	return all, nil
 }
 
-// test tells whether a condition holds.
+// test reports whether a condition holds.
 func (s *solver) test(n int32, t test) (verdict, error) {
 	k := s.key(t.key)
 	if t.target == wal.CompareMod && t.x > s.segments[0].to {
@@ -46,7 +46,7 @@ func (s *solver) test(n int32, t test) (verdict, error) {
 	return open, nil
 }
 
-// testWrite tells whether a condition holds after a write.
+// testWrite reports whether a condition holds after a write.
 func (s *solver) testWrite(t test, w *write) verdict {
 	del := s.deletes(w)
 	is := func(b bool) verdict {
@@ -74,7 +74,7 @@ func (s *solver) testWrite(t test, w *write) verdict {
 	return open
 }
 
-// testInitial tells whether a condition holds in the store before the log.
+// testInitial reports whether a condition holds in the store before the log.
 func (s *solver) testInitial(t test, k *key) verdict {
 	if rec := s.untouched(k); rec != nil {
 		x := map[int8]int64{wal.CompareMod: rec.main, wal.CompareVersion: rec.version, wal.CompareCreate: rec.create}
@@ -114,7 +114,8 @@ func (s *solver) named(n int32, k *key, revision int64) error {
 	return nil
 }
 
-// changes tells whether a step changes something if its conditions hold: a deletion needs its key.
+// changes reports whether a step changes something if its conditions hold: a deletion needs its
+// key.
 // vague reports that the number of changes before each change is not sure.
 func (s *solver) changes(st *step) (change verdict, vague bool) {
 	change = no
@@ -131,7 +132,7 @@ func (s *solver) changes(st *step) (change verdict, vague bool) {
 	return change, vague
 }
 
-// exists tells whether a key exists if the conditions of a step hold.
+// exists reports whether a key exists if the conditions of a step hold.
 func (s *solver) exists(st *step, id int32) verdict {
 	for _, t := range st.tests {
 		if t.key == id && t.target != opaque {

@@ -27,7 +27,7 @@ const maxLooks = 1000
 
 func (l *ledger) segment() *segment { return l.segments[len(l.segments)-1] }
 
-// verdict tells whether a write happened.
+// verdict reports whether a write happened.
 func (l *ledger) verdict(w *write) verdict {
 	if w.maybe < 0 {
 		return yes

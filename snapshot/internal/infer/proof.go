@@ -103,7 +103,7 @@ func (s *solver) revoke(n int32, st *step) error {
 		return nil
 	}
 	v, unsure := no, map[int32]bool{}
-	if !l.granted { // keys may be attached of which the log knows nothing
+	if !l.granted { // keys may be attached that the log does not name
 		v = open
 		s.revokes++
 	}

@@ -20,7 +20,7 @@ type solver struct {
 	passes   int
 }
 
-// lease is what is known of a lease.
+// lease has the known facts about a lease.
 type lease struct {
 	granted bool // by the log
 	known   bool // it existed at some time
