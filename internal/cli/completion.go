@@ -265,6 +265,8 @@ func (c *completer) value(l line, f cli.Flag, before, last string) {
 	switch name := f.Names()[0]; {
 	case name == "namespace" && len(l.arguments) > 0:
 		c.add(before, c.objects(l.arguments[0], "namespaces", within{})...)
+	case name == "on-conflict":
+		c.conflict(l, before, last)
 	case name == "for" && len(l.arguments) > 0:
 		c.objectsOf(l, before, last)
 	case regexp.MustCompile("`(FILE|PATH|OLD|REPORT|SHARD1)`").MatchString(usage):
@@ -284,6 +286,25 @@ func (c *completer) objectsOf(l line, before, last string) {
 		return
 	}
 	c.add(before+last[:strings.LastIndex(last, ",")+1], c.objects(l.arguments[0], "", l.within)...)
+}
+
+// conflict completes keep, take, or one of them with TYPE/NAMESPACE/NAME.
+func (c *completer) conflict(l line, before, last string) {
+	does, object, single := strings.Cut(last, ":")
+	kind, name, named := strings.Cut(object, "/")
+	namespace, _, inside := strings.Cut(name, "/")
+	switch before += does + ":"; {
+	case !single || len(l.arguments) == 0:
+		c.add(strings.TrimSuffix(before, does+":"), "keep", "keep:", "take", "take:")
+	case inside:
+		c.add(before+kind+"/"+namespace+"/", c.objects(l.arguments[0], kind, within{namespace: namespace})...)
+	case named:
+		for _, space := range c.objects(l.arguments[0], "namespaces", within{}) {
+			c.add(before+kind+"/", space+"/")
+		}
+	default:
+		c.objectsOf(l, before, object)
+	}
 }
 
 // kubectl completes the arguments of kubectl commands like those of etcdshift; describe takes the

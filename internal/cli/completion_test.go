@@ -52,7 +52,11 @@ func TestComplete(t *testing.T) {
 		"kcp purge _":                              "",
 		"fleet run a.json --index 7 -- kubectl a.db expl": "explain",
 		"fleet run a.json --index 7 -- get a.db po":       "pods",
-		"fleet run _": ":files",
+		"fleet run _":                                    ":files",
+		"import a.db --on-conflict ta":                   "take take:",
+		"import a.db --on-conflict take:po":              "take:pods",
+		"import a.db --on-conflict take:pods/sh":         "take:pods/shop/",
+		"import a.db --on-conflict=keep:pods/shop/web-1": "--on-conflict=keep:pods/shop/web-1",
 	} {
 		c := completer{app: newApp(Commands()), codes: []string{"undecodable"}}
 		c.objects = func(file, kind string, in within) []string {

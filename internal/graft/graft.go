@@ -2,6 +2,7 @@ package graft
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 
@@ -17,7 +18,7 @@ import (
 // Graft adds the records of an archive to a snapshot.
 type Graft struct {
 	Archive    *transform.File // stays open while the Graft is in use
-	OnConflict string          // keep or take; "" to refuse
+	OnConflict decisions
 	// ToPrefix replaces the storage prefix FromPrefix of the archive; "" keeps the prefixes.
 	FromPrefix, ToPrefix string
 
@@ -74,7 +75,7 @@ type item struct {
 func (r *run) plan() error {
 	r.section = &Imported{Import: &Counts{Types: []TypeCount{}, Addresses: []string{}}}
 	r.view.Report().Sections = append(r.view.Report().Sections, r.section)
-	if err := r.open(); err != nil {
+	if err := cmp.Or(r.open(), r.resolveDecisions()); err != nil {
 		return err
 	}
 	if err := stream.Each(r.Archive.Raw(r.ctx, nil), func(e inspect.Entry) error { return r.carry(&e) }); err != nil {
@@ -87,6 +88,7 @@ func (r *run) plan() error {
 		r.view.Raise(r.first, finding.UnknownKey.Because(
 			"%d records of the archive are not below %s, and are not imported", r.outside, r.FromPrefix))
 	}
+	r.reportUnmet()
 	var err error
 	if r.types, err = r.view.Types(r.ctx); err != nil {
 		return err
@@ -160,9 +162,11 @@ func (r *run) carry(e *inspect.Entry) error {
 		return err
 	}
 	if here != nil {
-		if takes := r.meet(it, e, here); !takes {
-			return nil
+		if takes, err := r.meet(it, e, here); !takes || err != nil {
+			return err
 		}
+	} else if _, _, err := r.OnConflict.decide(key); err != nil {
+		return err
 	}
 	return r.stage(it, e, here)
 }
@@ -207,45 +211,6 @@ func (r *run) stage(it *item, e *inspect.Entry, here *transform.Entry) error {
 		return r.carrier.CreateStored(r.ctx, e, it.at)
 	}
 	return r.carrier.Create(r.ctx, e, it.at, e.Value)
-}
-
-// meet decides about a key that the input has: takes is true for the record of the archive.
-func (r *run) meet(it *item, e *inspect.Entry, here *transform.Entry) (takes bool) {
-	count := r.section.of(it.key)
-	known := e.Undecryptable == nil && here.Undecryptable == nil
-	if known && bytes.Equal(e.Value, here.Value) || bytes.Equal(e.Key, here.Key) && bytes.Equal(e.Stored, here.Stored) {
-		count.Same++
-		return false
-	}
-	if keys.IsRecord(it.key.Resource) { // the API servers of B keep their own
-		count.Kept++
-		return false
-	}
-	found := codeKeyExists.Because("%s", differs(e, here, known))
-	switch r.OnConflict {
-	case keep:
-		found = found.Decided("B's record stays (--on-conflict keep)")
-	case take:
-		found, takes = found.Decided("the archive's record takes its place (--on-conflict take)"), true
-	}
-	r.view.Raise(string(it.at), found)
-	if !takes {
-		count.Kept++
-	}
-	return takes
-}
-
-// differs describes the conflict of two values.
-func differs(e *inspect.Entry, here *transform.Entry, known bool) string {
-	if !known {
-		return "B has the key, perhaps with the same value: one of the two values cannot be decrypted"
-	}
-	mine, err := e.Meta()
-	theirs, err2 := here.Meta()
-	if err == nil && err2 == nil && mine.UID != theirs.UID {
-		return fmt.Sprintf("B has another object of this name, with UID %s", theirs.UID)
-	}
-	return "B has the object with another value"
 }
 
 // uidOf returns the UID of an object, "" if unknown.

@@ -19,7 +19,8 @@ var Spec = transform.Spec{
 	Name:  "import",
 	Usage: "write a snapshot with the objects of an archive added",
 	Examples: `etcdshift import before.db shop.archive after.db
-etcdshift import before.db shop.archive after.db --on-conflict keep
+etcdshift import before.db shop.archive after.db \
+    --on-conflict keep --on-conflict take:deploy/shop/web
 etcdshift import joined.db tenant.archive after.db \
     --prefix /tenant-a --to-prefix /tenants/a`,
 	Text: `Adds the records of an archive to the snapshot B: each at a new revision, with the same value, UID and status,
@@ -31,7 +32,7 @@ owners, volumes of another claim, addresses in use, namespaces that are being de
 policies do not see the objects: those that select them are listed.
 
 A record that B has with the same value is not changed. If B has another value, the run is refused; --on-conflict keeps
-B's record, or takes the archive's record.
+B's record, or takes the archive's record. A decision about one object overrides the decision about all.
 
 --prefix P --to-prefix Q moves the records below the storage prefix P of the archive to the storage prefix Q.`,
 	ArgsText:   "B ARCHIVE OUT",
@@ -41,9 +42,10 @@ B's record, or takes the archive's record.
 	Creates:    true,
 	Codes:      codes(),
 	Settles: map[string]string{
-		codeEncrypted.Name:        "decrypt it with --archive-encryption-config FILE, the configuration of the origin",
-		codeExposed.Name:          "give --encryption-config FILE, the configuration of the API servers of B",
-		codeKeyExists.Name:        "decide with --on-conflict keep or --on-conflict take",
+		codeEncrypted.Name: "decrypt it with --archive-encryption-config FILE, the configuration of the origin",
+		codeExposed.Name:   "give --encryption-config FILE, the configuration of the API servers of B",
+		codeKeyExists.Name: "decide with --on-conflict keep or take, or by object with --on-conflict " +
+			"take:TYPE/[NAMESPACE/]NAME",
 		codeOwnerOutside.Name:     "extract the owners too, with --needed, if the origin has them",
 		codeNamespaceMissing.Name: "extract the Namespace too, with --needed",
 		codeNoDefinition.Name:     "extract the definition too, with --needed",
@@ -51,8 +53,8 @@ B's record, or takes the archive's record.
 	},
 	Sections: []transform.Section{&Imported{}},
 	Flags: []transform.Flag{
-		{Name: "on-conflict", Choices: []string{keep, take}, Usage: "if B has the key with another value: keep " +
-			"B's record, or take the archive's record"},
+		{Name: "on-conflict", Default: []string{}, Usage: "`keep|take[:TYPE/[NAMESPACE/]NAME]`: if B has the key " +
+			"with another value, keep B's record, or take the archive's record; of all objects, or of one; may be repeated"},
 		{Name: "to-prefix", Usage: "put the records below the storage prefix `Q`; requires --prefix, their prefix in " +
 			"the archive"},
 		{Name: "archive-encryption-config", Usage: "decrypt values of the archive with the EncryptionConfiguration " +
@@ -61,14 +63,12 @@ B's record, or takes the archive's record.
 	New: newGraft,
 }
 
-// The values of --on-conflict.
-const (
-	keep = "keep"
-	take = "take"
-)
-
 func newGraft(ctx context.Context, a *transform.Args) (transform.Transform, error) {
-	g := &Graft{OnConflict: a.String("on-conflict")}
+	decided, err := parseDecisions(a.StringSlice("on-conflict"))
+	if err != nil {
+		return nil, err
+	}
+	g := &Graft{OnConflict: decided}
 	if a.IsSet("to-prefix") {
 		if len(a.Prefixes) != 1 {
 			return nil, transform.Usagef("--to-prefix requires one --prefix, the storage prefix in the archive")
@@ -78,7 +78,6 @@ func newGraft(ctx context.Context, a *transform.Args) (transform.Transform, erro
 		}
 		g.FromPrefix, g.ToPrefix = a.Prefixes[0], strings.TrimRight(path.Join("/", a.String("to-prefix")), "/")
 	}
-	var err error
 	if g.Archive, err = a.Open(ctx, a.Arguments[0], "archive-encryption-config"); err != nil {
 		return nil, err
 	}
@@ -153,6 +152,6 @@ func codes() []*finding.Code {
 		codeNamespaceMissing, codeTerminating, codeOwnerOutside, codeOwnersUnread, codeNeedMissing, codeNodeMissing,
 		codeVolumeHeld,
 		objects.CodeVolumeFreed, transform.CodeAddress, codeAddressOutside, codeUnadmitted, codeQuotaExceeded,
-		codeEncrypted, codeExposed, codeUndecodable, finding.UnknownKey, codeLayout,
+		codeEncrypted, codeExposed, codeUndecodable, finding.UnknownKey, codeLayout, codeNotFound,
 	}
 }
