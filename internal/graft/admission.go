@@ -2,12 +2,9 @@ package graft
 
 import (
 	"cmp"
-	"maps"
 	"slices"
-	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,7 +12,6 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 
 	"github.com/etcdshift/etcdshift/internal/machines"
-	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -191,53 +187,4 @@ func (r *run) labelsOf(key []byte) (labels.Set, error) {
 		return nil, nil
 	}
 	return meta.Labels, nil
-}
-
-// checkQuotas reports ResourceQuotas for fewer objects than a namespace has now.
-func (r *run) checkQuotas() error {
-	type space struct{ prefix, namespace string }
-	seen := map[space]bool{}
-	for _, g := range r.groups() {
-		if at := (space{g.prefix, g.namespace}); g.namespace == "" || seen[at] {
-			continue
-		} else {
-			seen[at] = true
-		}
-		storage := machines.Storage{Source: r.view, Prefix: g.prefix}
-		err := machines.Each(r.ctx, storage, "resourcequotas", g.namespace,
-			func(e *transform.Entry, q *corev1.ResourceQuota) error {
-				return r.checkQuota(storage, string(e.Key), q)
-			})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *run) checkQuota(storage machines.Storage, key string, q *corev1.ResourceQuota) error {
-	if q.Spec.ScopeSelector != nil || len(q.Spec.Scopes) > 0 {
-		return nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
-		resource, counts := strings.CutPrefix(string(name), "count/")
-		if !counts && !slices.Contains([]string{"pods", "services", "secrets", "configmaps", claims,
-			"replicationcontrollers", "resourcequotas"}, resource) {
-			continue
-		}
-		n := 0
-		err := stream.Each(storage.Live(r.ctx, resource, q.Namespace), func(e *transform.Entry) error {
-			if of, err := e.ParseKey(); err == nil && of.Namespace == q.Namespace && of.Resource.String() == resource {
-				n++
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if hard := q.Spec.Hard[name]; hard.CmpInt64(int64(n)) < 0 {
-			r.view.Raise(key, codeQuotaExceeded.Because("%s is %s, and the namespace has %d", name, hard.String(), n))
-		}
-	}
-	return nil
 }

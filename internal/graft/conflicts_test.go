@@ -83,6 +83,12 @@ func conflicts() []conflict {
 		{"quota", []string{space, core("ResourceQuota", "resourcequotas", "a", "q",
 			`,"spec":{"hard":{"secrets":"1","count/configmaps":"9"}}`), core("Secret", "secrets", "a", "s", "")},
 			[]string{core("Secret", "secrets", "a", "t", "")}, []string{"warning quota-exceeded resourcequotas/a/q"}},
+		{"quota of CPU", []string{space, core("ResourceQuota", "resourcequotas", "a", "q", `,"spec":{"hard":{"requests.cpu":"1"}}`)},
+			[]string{pod(`"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"1100m"}}}]`)},
+			[]string{"warning quota-exceeded resourcequotas/a/q"}},
+		{"quota unknown", []string{space, core("ResourceQuota", "resourcequotas", "a", "q", `,"spec":{"hard":{"pods":"1"}}`),
+			"put /registry/pods/a/broken {}"}, []string{core("ConfigMap", "configmaps", "a", "c", "")},
+			[]string{"warning quota-exceeded resourcequotas/a/q"}},
 		{"encrypted", []string{space}, []string{"put /registry/secrets/a/s k8s:enc:aescbc:v1:key1:abc"},
 			[]string{"error encrypted secrets/a/s"}},
 	}
