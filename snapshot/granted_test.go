@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -98,4 +99,21 @@ func TestGrantedBesideOddIDs(t *testing.T) {
 	require.Empty(t, findings(t, open(t, path)))
 	require.Subset(t, leaseEntries(t, open(t, path)), leaseEntries(t, s))
 	require.Len(t, leaseEntries(t, open(t, path)), len(leaseEntries(t, s))+2)
+}
+
+// TestTimeLeft checks that a lease with a checkpoint has the time of the checkpoint left.
+func TestTimeLeft(t *testing.T) {
+	lease := func(id, left int64) []byte {
+		value := appendIntField(appendIntField(nil, fieldLeaseID, id), fieldLeaseTTL, 60)
+		return appendIntField(value, fieldLeaseRemaining, left)
+	}
+	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(leaseBucket))
+		return cmp.Or(b.Put(binary.BigEndian.AppendUint64(nil, 5), lease(5, 40)),
+			b.Put(binary.BigEndian.AppendUint64(nil, 6), lease(6, 0)),
+			b.Put(binary.BigEndian.AppendUint64(nil, 7), lease(7, -3)))
+	})))
+	leases, err := s.Leases(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, []int64{40, 60, 60}, []int64{leases[5], leases[6], leases[7]})
 }

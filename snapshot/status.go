@@ -208,8 +208,9 @@ func (s *Snapshot) entries(ctx context.Context, bucket string, fn func(k, v []by
 	})
 }
 
-// Leases returns the time to live of each lease, in seconds, by lease ID. A restore restarts each
-// lease.
+// Leases returns the time that each lease has left when a server starts, in seconds, by lease ID:
+// its time to live, or what was left of it at the last checkpoint (etcd server/lease/lessor.go;
+// only with the feature LeaseCheckpoint).
 func (s *Snapshot) Leases(ctx context.Context) (map[int64]int64, error) {
 	leases := map[int64]int64{}
 	err := s.entries(ctx, leaseBucket, func(k, v []byte) error {
@@ -220,9 +221,12 @@ func (s *Snapshot) Leases(ctx context.Context) (map[int64]int64, error) {
 		if err != nil {
 			return err
 		}
-		seconds, err := varintField(v, fieldLeaseTTL)
-		leases[int64(id)] = int64(seconds)
-		return err
+		ttl, err := varintField(v, fieldLeaseTTL)
+		left, worse := varintField(v, fieldLeaseRemaining)
+		if leases[int64(id)] = int64(ttl); int64(left) > 0 {
+			leases[int64(id)] = int64(left)
+		}
+		return cmp.Or(err, worse)
 	})
 	return leases, err
 }
