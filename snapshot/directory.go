@@ -236,17 +236,14 @@ func logError(err error) error {
 
 // voters returns the ids of the voting members; none if the database knows no members yet.
 func voters(ctx context.Context, s *Snapshot, st *Status) (ids []uint64, err error) {
-	var state struct {
-		Voters []uint64 `json:"voters"`
-	}
 	err = s.entries(ctx, metaBucket, func(k, v []byte) error {
-		if string(k) == "confState" && len(v) <= maxMemberSize {
-			_ = json.Unmarshal(v, &state) // Odd reports an unreadable one
+		if string(k) == "confState" {
+			ids = votersOf(v)
 		}
 		return nil
 	})
-	if len(state.Voters) > 0 || err != nil {
-		return state.Voters, err
+	if len(ids) > 0 || err != nil {
+		return ids, err
 	}
 	for _, m := range st.Members { // before etcd 3.5
 		var id uint64
@@ -255,6 +252,18 @@ func voters(ctx context.Context, s *Snapshot, st *Status) (ids []uint64, err err
 		}
 	}
 	return ids, nil
+}
+
+// votersOf decodes the voting members of a raft state; none if it is not readable, which Odd
+// reports.
+func votersOf(confState []byte) []uint64 {
+	var state struct {
+		Voters []uint64 `json:"voters"`
+	}
+	if len(confState) <= maxMemberSize {
+		_ = json.Unmarshal(confState, &state)
+	}
+	return state.Voters
 }
 
 // checkTerm compares the term of the database with the term of its entry in the log, if both are

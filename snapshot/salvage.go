@@ -25,11 +25,13 @@ import (
 type Remains struct {
 	SalvageReport
 
-	files  []*ruin
-	base   *ruin   // with the highest compact revision
-	pieces []piece // sure and unsure ones, in revision order, one for each revision
-	chosen bits    // the newest records of Unsure
-	lowest int64   // the compact revision of the output
+	files    []*ruin
+	log      *logged // nil for none; one of files, unless it has no record
+	base     *ruin   // with the highest compact revision
+	pieces   []piece // sure and unsure ones, in revision order, one for each revision
+	chosen   bits    // the newest records of Unsure
+	lowest   int64   // the compact revision of the output
+	warnings []string
 }
 
 // SalvageReport describes Remains.
@@ -48,7 +50,8 @@ type SalvageReport struct {
 	Unsure  []UnsureKey     `json:"unsure"`  // keys without a sure record, by key
 	Damaged []DamagedRecord `json:"damaged"` // records with known damage, by revision
 	// Entries are the entries of other buckets that no server reads; they are left out.
-	Entries []string `json:"unreadableEntries"`
+	Entries []string    `json:"unreadableEntries"`
+	Log     *SalvageLog `json:"log,omitempty"`
 }
 
 // RuinedFile is a damaged file.
@@ -118,13 +121,17 @@ type piece struct {
 // maxRuins is the maximum number of files of one cluster.
 const maxRuins = 64
 
-// OpenRemains reads damaged files, compressed or not, or the databases of data directories without
-// their logs. Neither digest nor size need be right. The files are only read.
+// OpenRemains reads damaged files, compressed or not, or data directories: their databases and one
+// of their logs. cfg.LogDir is the log, or the data directory with the log, of other files. Neither
+// digest nor size need be right. The files are only read.
+//
+// The log decides: a record that only the log has is added, and a key that the log deletes is gone.
 func OpenRemains(ctx context.Context, paths []string, cfg Config) (_ *Remains, err error) {
 	if len(paths) > maxRuins {
 		return nil, fmt.Errorf("%d files: more than a cluster has members", len(paths))
 	}
 	r := &Remains{}
+	var logs []string
 	defer func() {
 		if err != nil {
 			_ = r.Close()
@@ -134,6 +141,7 @@ func OpenRemains(ctx context.Context, paths []string, cfg Config) (_ *Remains, e
 		name := path
 		if d, is := findDataDir(path); is {
 			name = d.db
+			logs = append(logs, d.log)
 		}
 		f, err := openNow(name) // load rejects a named pipe
 		if err == nil && name != path && inUse(f) {
@@ -152,7 +160,20 @@ func OpenRemains(ctx context.Context, paths []string, cfg Config) (_ *Remains, e
 			return nil, err
 		}
 	}
-	return r, r.Guard(func() error { return r.unite(ctx) })
+	if cfg.LogDir != "" {
+		d, is := findDataDir(cfg.LogDir)
+		if !is {
+			d.log = cfg.LogDir
+		}
+		logs = []string{d.log}
+	}
+	return r, r.Guard(func() error {
+		err := r.unite(ctx)
+		if err != nil && !(errors.Is(err, ErrNothingLeft) && len(logs) > 0) {
+			return err
+		}
+		return cmp.Or(r.addLog(ctx, cfg, logs), r.isEmpty())
+	})
 }
 
 // Guard runs fn within the Guard of all files.
@@ -166,6 +187,7 @@ func (r *Remains) Guard(fn func() error) error {
 
 // Warnings returns the warnings about all files.
 func (r *Remains) Warnings() (all []string) {
+	all = r.warnings
 	for _, f := range r.files {
 		all = append(all, f.warnings...)
 	}

@@ -13,19 +13,28 @@ import (
 
 // unite joins the records of all files, and finds out which are sure and which revisions are lost.
 func (r *Remains) unite(ctx context.Context) error {
+	*r = Remains{files: r.files, log: r.log, warnings: r.warnings}
 	for _, f := range r.files {
+		if r.log != nil && f == r.log.ruin {
+			continue
+		}
 		if r.base == nil || f.compacted > r.base.compacted || f.compacted == r.base.compacted &&
 			(len(f.gaps()) < len(r.base.gaps()) || len(f.gaps()) == len(r.base.gaps()) && f.last > r.base.last) {
 			r.base = f
 		}
 	}
-	if r.base.compacted >= 0 {
-		r.CompactRevision = &r.base.compacted
+	if compacted := r.base.compacted; compacted >= 0 || r.log != nil && r.log.covers {
+		if r.log != nil {
+			compacted = max(compacted, r.log.compacted)
+		}
+		r.CompactRevision = &compacted
 	}
 	r.Lost, r.Gaps, r.Unsure, r.Damaged = []Range{}, []Range{}, []UnsureKey{}, []DamagedRecord{}
 	r.Entries = append([]string{}, r.base.unread...)
 	for i, f := range r.files {
-		r.Files, r.Damaged = append(r.Files, f.describe()), append(r.Damaged, f.damaged...)
+		if r.log == nil || f != r.log.ruin {
+			r.Files, r.Damaged = append(r.Files, f.describe()), append(r.Damaged, f.damaged...)
+		}
 		for _, one := range f.byTree {
 			r.pieces = append(r.pieces, piece{found: one, file: uint16(i), tree: true})
 		}
@@ -46,22 +55,29 @@ func (r *Remains) unite(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if r.log != nil {
+		r.log.Added, r.Log = []LoggedRecord{}, &r.log.SalvageLog
+	}
 	if err := r.sift(); err != nil {
 		return err
 	}
-	if len(r.pieces) == 0 {
-		return fmt.Errorf("%w in %s", ErrNothingLeft, r.names())
+	if err := r.isEmpty(); err != nil {
+		return err
 	}
 	r.findLost()
 	return r.findUnsure()
 }
 
-func (r *Remains) names() string {
+// isEmpty returns an error if there is no record.
+func (r *Remains) isEmpty() error {
+	if len(r.pieces) > 0 {
+		return nil
+	}
 	var all []string
 	for _, f := range r.files {
 		all = append(all, f.path)
 	}
-	return strings.Join(all, ", ")
+	return fmt.Errorf("%w in %s", ErrNothingLeft, strings.Join(all, ", "))
 }
 
 func (r *Remains) id(p piece) []byte      { return r.files[p.file].id(p.found) }
@@ -94,6 +110,16 @@ func (r *Remains) sift() error {
 
 // choose chooses among the copies of one record; those of a tree come first.
 func (r *Remains) choose(copies []piece) (one piece, is bool, err error) {
+	if r.log.decides(copies[0].main) {
+		one, is = r.byLog(copies)
+		return one, is, nil
+	}
+	if n := slices.IndexFunc(copies, r.isLogged); n >= 0 {
+		if one, is = r.byInference(copies, n); is || len(copies) == 1 {
+			return one, is, nil
+		}
+		copies = slices.Delete(copies, n, n+1)
+	}
 	one = copies[0]
 	for _, other := range copies[1:] {
 		if other.tree && one.tree && !bytes.Equal(r.bytesOf(other), r.bytesOf(one)) {
@@ -190,6 +216,9 @@ func (r *Remains) findLost() {
 			r.LastRevision = max(r.LastRevision, p.main)
 			r.Sure++
 		}
+		if r.isLogged(p) && r.log.renumbered[p.at] && r.CompactRevision != nil && p.main > *r.CompactRevision {
+			r.lowest = max(r.lowest, p.main) // later numbers do not follow
+		}
 	}
 	if r.CompactRevision == nil { // unknown from where on all revisions count
 		r.lowest = r.LastRevision
@@ -200,7 +229,7 @@ func (r *Remains) findLost() {
 	}
 	compacted = *r.CompactRevision
 	bumped := map[int64]bool{}
-	r.lowest, r.LastRevision = compacted, max(r.LastRevision, compacted)
+	r.lowest, r.LastRevision = max(r.lowest, compacted), max(r.LastRevision, compacted)
 	for _, f := range r.files {
 		if f.empty > compacted {
 			bumped[f.empty] = true
@@ -230,6 +259,12 @@ func (r *Remains) findLost() {
 	}
 	for _, g := range r.base.gaps() {
 		of := revisionsOf(g)
+		if r.log.decides(of.From) {
+			of.From = r.log.last + 1
+		}
+		if of.From > of.To || r.log != nil && r.log.covers && of.From > r.log.last {
+			continue
+		}
 		of.To = min(of.To, max(of.From, r.LastRevision))
 		if r.Gaps = append(r.Gaps, of); of.To > compacted { // a transaction may have had more records
 			r.lowest = max(r.lowest, of.To)
@@ -256,7 +291,8 @@ func (r *Remains) findUnsure() error {
 		if err := r.parse(p, &rec); err != nil {
 			return err
 		}
-		if before := latest.replace(rec.Key, int32(n)); before >= 0 && p.unsure && !r.pieces[before].unsure {
+		if before := latest.replace(rec.Key, int32(n)); before >= 0 && p.unsure && !r.pieces[before].unsure &&
+			!(r.isLogged(r.pieces[before]) && r.log.flagged > 0) {
 			latest.replace(rec.Key, before)
 		}
 	}

@@ -112,7 +112,7 @@ func (s *selection) write(ctx context.Context, d *Draft) (res WriteResult, err e
 	for _, name := range etcdBuckets() {
 		contents[name] = bolt.Seq()
 	}
-	for name, list := range s.base.other {
+	for name, list := range s.log.contents(s.base.other) {
 		contents[name] = bolt.Seq(list...)
 	}
 	contents["key"] = s.entries(ctx)

@@ -26,6 +26,7 @@ func salvageCommand() *cli.Command {
 		ArgsUsage: "DAMAGED... OUT",
 		Description: `etcdshift salvage damaged.db out.db
 etcdshift salvage m1/member/snap/db m2/member/snap/db out.db
+etcdshift salvage damaged.db out.db --wal /var/lib/etcd/member/wal
 etcdshift salvage damaged.db out.db --include-unsure`,
 		UsageText: `Reads files that etcd and the other commands refuse: damaged or zeroed pages, a file cut short, no valid
 meta page. It reads all readable pages of the tree, and then searches every page for the bytes of other records. Give
@@ -40,10 +41,16 @@ so that it shows no incomplete state. A value has no checksum: a value that is n
 encryption configuration does not decrypt, is listed, but other changed values are not found. Look at the objects in
 OUT before you restore it.
 
+The write-ahead log decides: of a data directory, its own log; of other files, the log that --wal names. Records that
+only the log has are added and named, and a key that the log deletes is gone. A log that begins with the first entry
+of the cluster leaves nothing lost or unsure. Otherwise only the writes with a sure revision count. A damaged log
+counts up to its damage.
+
 Exit status: 0 nothing is lost, 1 failed, 2 usage, 4 written, but something is lost, unsure or damaged, 130
 interrupted.`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "include-unsure", Usage: "also write the newest record of each unsure key"},
+			&cli.StringFlag{Name: "wal", Usage: "read the log in the folder `DIR`, or in the data directory DIR"},
 			encryptionFlag("check encrypted values with"), maxExpandFlag(), textOrJSON(), quietFlag(),
 		},
 		Action: taking(runSalvage),
@@ -87,9 +94,13 @@ func runSalvage(c *cli.Context, args []string) error {
 		return err
 	}
 	defer func() { _ = target.Discard() }()
+	cfg := snapshotConfig(c)
+	if cfg.LogDir = c.String("wal"); c.IsSet("wal") && cfg.LogDir == "" {
+		return usagef(commandPath(c), "--wal takes the folder of a log")
+	}
 	reading := progress(c).Phase("reading " + strings.Join(paths, ", "))
 	defer reading.End()
-	r, err := snapshot.OpenRemains(c.Context, paths, snapshotConfig(c))
+	r, err := snapshot.OpenRemains(c.Context, paths, cfg)
 	if err != nil {
 		return err
 	}
@@ -156,6 +167,13 @@ func (d *salvaged) print(p *render.Page) error {
 		p.Line(render.Plain, fmt.Sprintf("%s: %s, %s elsewhere, %s in the tree", f.Path, tree,
 			phrase.Count(f.ByBytes, "record"), phrase.Count(f.Bad, "unreadable place")))
 	}
+	if l := d.Log; l != nil {
+		kind := "from the first entry of the cluster"
+		if l.Inferred {
+			kind = "its first entries are gone: only sure writes count"
+		}
+		p.Line(render.Plain, fmt.Sprintf("log %s: entries %d to %d; %s", l.Path, l.First, l.Last, kind))
+	}
 	compacted := "compaction: at an unknown revision"
 	if d.CompactRevision != nil {
 		compacted = fmt.Sprintf("compaction: at revision %d", *d.CompactRevision)
@@ -165,6 +183,7 @@ func (d *salvaged) print(p *render.Page) error {
 		head string
 		list []string
 	}{
+		{fmt.Sprintf("added from the log: %s", phrase.Count(len(d.addedText()), "record")), d.addedText()},
 		{fmt.Sprintf("lost: %d revisions", d.LostRevisions), rangesText(d.Lost)},
 		{"unreadable in the tree: records with the revisions", rangesText(d.Gaps)},
 		{fmt.Sprintf("unsure, %s: perhaps deleted before the compaction", d.unsureText()),
@@ -196,6 +215,23 @@ func (d *salvaged) print(p *render.Page) error {
 	p.Line(render.Bold, fmt.Sprintf("%s: %s, revision %d, %s, sha256 %s", o.Path, render.Size(o.Bytes), o.Revision,
 		phrase.Count(o.Keys, "key"), o.SHA256))
 	return p.Flush()
+}
+
+// addedText describes the records that only the log has.
+func (d *salvaged) addedText() []string {
+	if d.Log == nil {
+		return nil
+	}
+	return stream.Mapped(d.Log.Added, func(r snapshot.LoggedRecord) string {
+		text := fmt.Sprintf("%s (revision %d)", r.Key, r.Revision)
+		if r.Deleted {
+			text += ": deleted"
+		}
+		if r.Renumbered {
+			text += ": create revision and version are unknown; it counts as created"
+		}
+		return text
+	})
 }
 
 func (d *salvaged) unsureText() string {

@@ -80,6 +80,7 @@ func (c *chains) sure() (mains []int64) {
 					return
 				}
 				add(item{r.main, r.sub, r.create, r.version, r.del, -1, true, false, false, false})
+				broken = c.db.Partial && r.main <= c.db.Compacted
 			}
 		}
 		for _, n := range k.hist {

@@ -45,7 +45,10 @@ type Record struct {
 // Database is the store after the last entry.
 type Database struct {
 	Revision, Compacted int64
-	Leases              map[int64]bool // granted leases
+	// Partial reports that any record up to Compacted may be missing, not only those that a
+	// compaction removes.
+	Partial bool
+	Leases  map[int64]bool // granted leases
 	// Each calls fn with all records in revision order.
 	Each func(fn func(*Record) error) error
 }

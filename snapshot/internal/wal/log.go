@@ -41,6 +41,8 @@ type Log struct {
 	// Restored is the number of entries with which a restore began the log; 0 for a log that began
 	// with an empty store, or whose beginning is gone.
 	Restored uint64
+	// Damage is the first damage, after the last entry; ErrDamaged.
+	Damage error
 	// Torn describes an incomplete record at the end, "" for none. A server removes it.
 	Torn string
 
@@ -68,6 +70,18 @@ type cut struct {
 // Scan reads the files of a folder that a server needs for the entries from a number on: all
 // files with from 0. Errors wrap ErrMissing, ErrDamaged or an error of the file system.
 func Scan(ctx context.Context, dir string, from uint64) (*Log, error) {
+	l, err := ScanSound(ctx, dir, from)
+	if err == nil && l.Damage != nil {
+		err = l.Damage
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// ScanSound is Scan up to the first damage.
+func ScanSound(ctx context.Context, dir string, from uint64) (*Log, error) {
 	l := &Log{dir: dir}
 	if err := l.list(from); err != nil {
 		return nil, err
@@ -76,11 +90,17 @@ func Scan(ctx context.Context, dir string, from uint64) (*Log, error) {
 	var crc uint32
 	for i := range l.files {
 		err := l.read(ctx, i, &crc, l.scan)
+		if errors.Is(err, ErrDamaged) {
+			l.Damage, l.Commit = err, min(l.Commit, l.Last)
+			break
+		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	switch last := filepath.Join(dir, l.files[len(l.files)-1].name); {
+	case l.Damage != nil && (l.metadata == nil || l.First == 0):
+		return nil, l.Damage
 	case l.metadata == nil:
 		return nil, fmt.Errorf("%w: %s: it names no member", ErrDamaged, last)
 	case l.Commit > l.Last:

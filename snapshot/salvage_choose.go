@@ -1,0 +1,106 @@
+package snapshot
+
+import (
+	"bytes"
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+)
+
+// decides reports whether the log has all records with a revision, as far as they count.
+func (l *logged) decides(main int64) bool { return l != nil && !l.Inferred && main <= l.last }
+
+// byLog chooses the copy of the log. Other records are false, or a compaction removed them.
+func (r *Remains) byLog(copies []piece) (one piece, is bool) {
+	n := slices.IndexFunc(copies, r.isLogged)
+	for _, c := range copies {
+		if !c.tree || r.isLogged(c) {
+			continue
+		}
+		switch {
+		case n >= 0 && bytes.Equal(r.bytesOf(c), r.bytesOf(copies[n])):
+			r.log.same++
+		case n >= 0:
+			r.log.differ++
+			r.damage(c, "it differs from the log; the form in the log is taken")
+		case c.main > r.log.compacted:
+			r.log.differ++
+			r.damage(c, "it is not in the log; left out")
+		}
+	}
+	if n < 0 {
+		return one, false
+	}
+	r.name(copies, n)
+	return copies[n], true
+}
+
+// byInference chooses among copies of which copy n is of a log without its first entries. Without a
+// choice, the other copies decide.
+func (r *Remains) byInference(copies []piece, n int) (one piece, is bool) {
+	one = copies[n]
+	inTree := slices.ContainsFunc(copies, func(c piece) bool { return c.tree && !r.isLogged(c) })
+	switch id := r.id(one); {
+	case one.main > *r.CompactRevision:
+		for _, c := range copies {
+			if c.tree && !bytes.Equal(r.bytesOf(c), r.bytesOf(one)) {
+				r.damage(c, "it differs from the log; the form in the log is taken")
+			}
+		}
+	case id[len(id)-1] == tombstoneMark: // an earlier record of the key does not count
+		return one, true
+	case inTree || !r.base.misses(id[:revisionKeySize]):
+		return one, false
+	default: // a write without a sure revision may be the last one
+		one.unsure = r.log.flagged > 0
+	}
+	if !one.unsure {
+		r.name(copies, n)
+	}
+	return one, true
+}
+
+// damage notes the damage of a record.
+func (r *Remains) damage(c piece, why string) {
+	var rec Record
+	_ = r.parse(c, &rec) // was parsed before
+	r.Damaged = append(r.Damaged, DamagedRecord{string(rec.Key), rec.Revision.Main, why})
+}
+
+func (r *Remains) isLogged(c piece) bool { return r.log != nil && r.files[c.file] == r.log.ruin }
+
+// name notes a record that only the log has.
+func (r *Remains) name(copies []piece, n int) {
+	if slices.ContainsFunc(copies, func(c piece) bool { return !r.isLogged(c) && r.counts(c) }) {
+		return
+	}
+	var rec Record
+	_ = r.parse(copies[n], &rec) // was parsed before
+	r.log.Added = append(r.log.Added, LoggedRecord{string(rec.Key), rec.Revision.Main, rec.Tombstone,
+		r.log.renumbered[copies[n].at]})
+}
+
+// contents returns the other buckets of the output, of which the base has those in other.
+func (l *logged) contents(other map[string][]bolt.Element) map[string][]bolt.Element {
+	if l == nil || l.Inferred || !l.covers {
+		return other
+	}
+	all := maps.Clone(other)
+	if all == nil {
+		all = map[string][]bolt.Element{}
+	}
+	all[leaseBucket] = l.leases
+	meta := map[string][]byte{}
+	for _, el := range all[metaBucket] {
+		meta[string(el.Key)] = el.Value
+	}
+	meta["consistent_index"] = binary.BigEndian.AppendUint64(nil, l.SalvageLog.Last)
+	meta["term"] = binary.BigEndian.AppendUint64(nil, l.term)
+	all[metaBucket] = nil
+	for _, name := range slices.Sorted(maps.Keys(meta)) {
+		all[metaBucket] = append(all[metaBucket], bolt.Element{Key: []byte(name), Value: meta[name]})
+	}
+	return all
+}

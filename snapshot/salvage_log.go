@@ -1,0 +1,394 @@
+package snapshot
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/publish"
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/infer"
+	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
+)
+
+// SalvageLog describes the log that decides about the records of damaged files.
+type SalvageLog struct {
+	Path     string         `json:"path"`
+	First    uint64         `json:"first"`    // first entry
+	Last     uint64         `json:"last"`     // last entry in the output
+	Inferred bool           `json:"inferred"` // the first entries of the cluster are gone: only sure writes count
+	Added    []LoggedRecord `json:"added"`    // records that only the log has, by revision
+}
+
+// LoggedRecord is a record that only the log has.
+type LoggedRecord struct {
+	Key      string `json:"key"`
+	Revision int64  `json:"revision"`
+	Deleted  bool   `json:"deleted"`
+	// Renumbered reports that create revision and version were unknown: the record has those of a
+	// created key.
+	Renumbered bool `json:"renumbered"`
+}
+
+// logged is a log as a further file of Remains. If it begins with an empty store, its records are
+// all that there were up to its last revision, as a compaction leaves them; else they are the sure
+// ones.
+type logged struct {
+	*ruin
+	SalvageLog
+	flagged    int            // writes without a sure revision
+	renumbered map[int64]bool // by offset
+	covers     bool           // the log reaches as far as the files
+	leases     []bolt.Element // the lease bucket
+	term       uint64         // of the last entry
+
+	same, differ int // records of the tree of a file, compared with the log
+}
+
+// addLog adds the log of one of some folders: the one with the most entries among those that begin
+// with an empty store, or else among the others.
+func (r *Remains) addLog(ctx context.Context, cfg Config, folders []string) (err error) {
+	type candidate struct {
+		folder string
+		log    *wal.Log
+	}
+	var all []candidate
+	skip := func(folder string, why error) {
+		r.warnings = append(r.warnings, fmt.Sprintf("the log in %s is not used: %v", folder, why))
+	}
+	for _, folder := range folders {
+		log, bad := wal.ScanSound(ctx, folder, 0)
+		if bad != nil {
+			err = cmp.Or(err, logError(bad))
+			skip(folder, bad)
+			continue
+		}
+		all = append(all, candidate{folder, log})
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int {
+		if isWhole(a.log) != isWhole(b.log) {
+			return map[bool]int{true: -1, false: 1}[isWhole(a.log)]
+		}
+		return cmp.Compare(b.log.Last, a.log.Last)
+	})
+	for _, c := range all {
+		l := &logged{SalvageLog: SalvageLog{Path: c.folder, First: max(c.log.First, 1), Inferred: !isWhole(c.log)}}
+		bad := (&logReader{Remains: r, l: l, log: c.log}).use(ctx, cfg)
+		if bad == nil || errors.Is(bad, context.Canceled) || errors.Is(bad, errOtherLog) {
+			return bad
+		}
+		err = cmp.Or(err, bad)
+		skip(c.folder, bad)
+	}
+	if cfg.LogDir != "" {
+		return err
+	}
+	return nil
+}
+
+// isWhole reports whether a log begins with an empty store.
+func isWhole(log *wal.Log) bool { return log.First <= 1 && log.Restored == 0 }
+
+// logReader writes the records of a log to a scratch file.
+type logReader struct {
+	*Remains
+	l    *logged
+	log  *wal.Log
+	enc  encoder
+	w    *bufio.Writer
+	size int64
+}
+
+// use adds the records of a log, and unites all files anew.
+func (r *logReader) use(ctx context.Context, cfg Config) (err error) {
+	l, log := r.l, r.log
+	l.Last = r.lastKnown()
+	scratch, err := publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir()))
+	if err != nil {
+		return err
+	}
+	l.ruin = &ruin{input: input{path: l.Path, given: scratch, file: scratch, owned: true, work: new(work)},
+		compacted: -1, tree: &bolt.Ruin{Metas: 2, Buckets: []bolt.RuinBucket{{Name: "key"}}}}
+	files := r.files
+	defer func() {
+		if err != nil {
+			r.files, r.Remains.log = files, nil
+			err = errors.Join(err, l.close())
+		}
+	}()
+	for _, path := range log.Files() {
+		if _, err := l.watch(path); err != nil {
+			return err
+		}
+	}
+	r.w = bufio.NewWriterSize(scratch, 1<<20)
+	if l.Inferred {
+		err = r.infer(ctx)
+	} else {
+		err = r.replay(ctx, cfg)
+	}
+	if errors.Is(err, wal.ErrDamaged) {
+		err = logError(err)
+	}
+	if err = cmp.Or(err, r.w.Flush()); err != nil {
+		return err
+	}
+	if r.size == 0 {
+		r.Remains.log = l
+		return l.close()
+	}
+	if err := l.load(ctx, cfg); err != nil {
+		return err
+	}
+	l.carver = carver{data: l.input.data, pageSize: 1, last: maxRevision}
+	l.byTree = l.sorted(l.byTree)
+	if err := l.prune(r.CompactRevision); err != nil {
+		return err
+	}
+	t := tail{log: log, begin: l.Last, end: l.Last}
+	if err := t.say(ctx, &l.input); err != nil {
+		return err
+	}
+	if log.Damage != nil {
+		l.warn("the log in %s counts only up to its damage: %v", l.Path, log.Damage)
+	}
+	r.Remains.log, r.files = l, append(slices.Clone(files), l.ruin)
+	if err = r.unite(ctx); err == nil && l.differ > l.same {
+		err = fmt.Errorf("%w: %s lacks %d records of the files, and has %d", errOtherLog, l.Path, l.differ, l.same)
+	}
+	return err
+}
+
+// lastKnown returns the last entry that is known to be committed: a lone voter commits all.
+func (r *logReader) lastKnown() uint64 {
+	log := r.log
+	last, index := log.Commit, uint64(0)
+	for _, f := range r.files {
+		ids := votersOf(f.meta["confState"])
+		if len(ids) == 1 && ids[0] == log.Node {
+			return log.Last
+		}
+		n, _ := f.index()
+		index = max(index, n)
+	}
+	return min(log.Last, max(last, index))
+}
+
+// index returns the last entry of the log that a file has.
+func (f *ruin) index() (n uint64, known bool) {
+	v := f.meta["consistent_index"]
+	if len(v) != 8 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(v), true
+}
+
+// add writes a record.
+func (r *logReader) add(rec *Record) error {
+	el := r.enc.element(rec)
+	n := len(el.Key) + len(el.Value)
+	r.l.byTree = append(r.l.byTree, found{rec.Revision.Main, r.size, uint32(n), 1})
+	r.l.last = max(r.l.last, rec.Revision.Main)
+	r.size += int64(n)
+	_, err := r.w.Write(el.Key)
+	_, bad := r.w.Write(el.Value)
+	return cmp.Or(err, bad)
+}
+
+// replay writes the records of a log that begins with an empty store.
+func (r *logReader) replay(ctx context.Context, cfg Config) error {
+	l, log := r.l, r.log
+	p, err := newReplay(ctx, log, nil, r.add)
+	if err != nil {
+		return err
+	}
+	p.most, p.recordsOnly = cfg.limit(), true
+	t := tail{log: log}
+	err = t.each(ctx, 1, l.Last, func(e wal.Entry) error {
+		l.term = e.Term
+		return p.apply(ctx, e)
+	})
+	if err != nil {
+		return err
+	}
+	l.last, l.compacted, l.covers = p.revision, p.compacted, log.Damage == nil
+	highest, known := uint64(0), false
+	for _, f := range r.files {
+		if f.compacted > l.last {
+			err := fmt.Errorf("it ends with revision %d, and %s is compacted at %d", l.last, f.path, f.compacted)
+			if log.Damage != nil {
+				err = fmt.Errorf("%w; %v", err, log.Damage)
+			}
+			return err
+		}
+		l.compacted = max(l.compacted, f.compacted)
+		n, is := f.index()
+		highest, known = max(highest, n), known || is
+	}
+	if known {
+		l.covers = highest <= l.Last
+	}
+	for id := range p.leases {
+		p.setLease(id)
+	}
+	for _, k := range slices.Sorted(maps.Keys(p.edits[leaseBucket])) {
+		if v := p.edits[leaseBucket][k]; v != nil {
+			l.leases = append(l.leases, bolt.Element{Key: []byte(k), Value: v})
+		}
+	}
+	return nil
+}
+
+// prune removes what a compaction leaves out: superseded records. Of a log without its first
+// entries, deletions stay: they decide about records of the files.
+func (l *logged) prune(files *int64) error {
+	mark := l.compacted
+	if l.Inferred {
+		mark = *files
+	}
+	var rec Record
+	latest := newKeyTable(func(n int32) []byte {
+		_ = l.parse(l.byTree[n], &rec)
+		return bytes.Clone(rec.Key)
+	})
+	drop := make(bits, (len(l.byTree)+63)/64)
+	for n, one := range l.byTree {
+		var rec Record
+		if err := l.parse(one, &rec); err != nil {
+			return err
+		}
+		if one.main > mark {
+			break
+		}
+		if before := latest.replace(rec.Key, int32(n)); before >= 0 {
+			drop.set(uint32(before))
+		}
+		if rec.Tombstone && !l.Inferred {
+			drop.set(uint32(n))
+		}
+	}
+	kept := l.byTree[:0]
+	for n, one := range l.byTree {
+		if !drop.has(uint32(n)) {
+			kept = append(kept, one)
+		}
+	}
+	l.byTree = kept
+	return nil
+}
+
+// errOtherLog is the error for a log with other records than the files.
+var errOtherLog = finding.WithHint(errors.New("the log is of another cluster"),
+	"give the log of a member of this cluster, or salvage the file without a log")
+
+// errNotInferred is the error for files that do not tell enough about the end of the log.
+var errNotInferred = errors.New("the first entries of the log are gone, and the files do not tell")
+
+// infer writes the sure records of a log whose first entries are gone. The files are the
+// database after the last entry in them; up to the last lost revision they are incomplete.
+func (r *logReader) infer(ctx context.Context) error {
+	l, log := r.l, r.log
+	n, known := uint64(0), false
+	if r.base != nil {
+		n, known = r.base.index()
+	}
+	switch {
+	case !known || r.CompactRevision == nil:
+		return fmt.Errorf("%w their last entry or their compact revision", errNotInferred)
+	case slices.ContainsFunc(r.base.gaps(), func(g bolt.Gap) bool { return g.To == nil }):
+		return fmt.Errorf("%w their last revision", errNotInferred)
+	case n < log.First || n > log.Last:
+		return fmt.Errorf("%s ends with entry %d, and the log has the entries %d to %d", r.base.path, n, log.First,
+			log.Last)
+	case len(r.base.other["alarm"]) > 0 || slices.ContainsFunc(r.base.other["auth"], func(el bolt.Element) bool {
+		return string(el.Key) == "authEnabled" && bytes.Equal(el.Value, []byte{1})
+	}):
+		return errors.New("authentication is enabled, or an alarm is raised")
+	}
+	l.Last = n
+	db := infer.Database{Revision: max(r.base.last, r.base.compacted), Compacted: r.lowest, Partial: true,
+		Leases: map[int64]bool{}, Each: func(fn func(*infer.Record) error) error { return r.each(ctx, fn) }}
+	for _, el := range r.base.other[leaseBucket] {
+		if id, err := varintField(el.Value, fieldLeaseID); err == nil {
+			db.Leases[int64(id)] = true
+		}
+	}
+	sol, err := infer.Solve(ctx, log, n, db)
+	if err != nil {
+		return err
+	}
+	l.flagged, l.renumbered = sol.Flagged, map[int64]bool{}
+	return sol.Each(ctx, func(w *infer.Write) error {
+		rec := Record{Revision: Revision{w.Main, w.Sub}, Tombstone: w.Tombstone, Key: w.Key, Value: w.Value,
+			Lease: w.Lease}
+		if !w.Tombstone {
+			rec.CreateRevision, rec.ModRevision, rec.Version = w.Create, w.Main, w.Version
+		}
+		have, is, err := r.at(&rec)
+		switch {
+		case err != nil:
+			return err
+		case is && !bytes.Equal(have.Key, rec.Key):
+			return fmt.Errorf("%w: revision %s writes key %q in the log, and key %q in the files", errOtherLog,
+				rec.Revision, clip(rec.Key), clip(have.Key))
+		case is: // the files know the numbers
+			rec.CreateRevision, rec.Version = have.CreateRevision, have.Version
+		case !rec.Tombstone && rec.Version == 0:
+			rec.CreateRevision, rec.Version, l.renumbered[r.size] = w.Main, 1, true
+		}
+		return r.add(&rec)
+	})
+}
+
+// each calls fn with the sure records above the compact revision, for an inference.
+func (r *logReader) each(ctx context.Context, fn func(*infer.Record) error) error {
+	latest := r.newTable()
+	var rec Record
+	for n, p := range r.pieces {
+		if err := r.parse(p, &rec); err != nil {
+			return err
+		}
+		if p.main > r.lowest {
+			latest.replace(rec.Key, int32(n))
+		}
+	}
+	for n, p := range r.pieces {
+		if p.unsure || p.main <= *r.CompactRevision || p.main > max(r.base.last, r.base.compacted) {
+			continue
+		}
+		if err := cmp.Or(ctx.Err(), r.parse(p, &rec)); err != nil {
+			return err
+		}
+		err := fn(&infer.Record{Main: rec.Revision.Main, Sub: rec.Revision.Sub, Key: rec.Key, Value: rec.Value,
+			Tombstone: rec.Tombstone, Create: rec.CreateRevision, Version: rec.Version,
+			Live: !rec.Tombstone && latest.get(rec.Key) == int32(n)})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// at returns the record of the files at the revision of a write.
+func (r *logReader) at(w *Record) (rec Record, is bool, err error) {
+	n, _ := slices.BinarySearchFunc(r.pieces, w.Revision.Main, func(p piece, main int64) int {
+		return cmp.Compare(p.main, main)
+	})
+	for ; n < len(r.pieces) && r.pieces[n].main == w.Revision.Main; n++ {
+		if err := r.parse(r.pieces[n], &rec); err != nil {
+			return rec, false, err
+		}
+		if rec.Revision == w.Revision && rec.Tombstone == w.Tombstone {
+			return rec, true, nil
+		}
+	}
+	return rec, false, nil
+}
