@@ -156,21 +156,6 @@ func decodeProtobuf(v encoding.Value) (runtime.Object, error) {
 	return obj, nil
 }
 
-// toContent converts a typed object to JSON content. Some types panic on bytes that no server
-// stores, such as an invalid quantity.
-func toContent(obj runtime.Object) (content map[string]any, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errFieldType
-		}
-	}()
-	content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil { // the error may quote the value
-		return nil, errFieldType
-	}
-	return content, nil
-}
-
 // Metadata reads apiVersion, kind and metadata, without managedFields, of a value of any kind.
 // Errors are those of encoding.ReadMeta.
 func Metadata(value []byte) (map[string]any, error) {
