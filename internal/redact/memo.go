@@ -12,11 +12,17 @@ const (
 	longestKept = 256
 )
 
-// memo keeps results for texts, since objects repeat most of their names and values. A newer text
-// may take the place of an older one. Concurrent calls are allowed.
+// memo keeps results for texts that were met twice, since objects repeat most of their names and
+// values. A newer text may take the place of an older one. Concurrent calls are allowed.
 type memo[T any] struct {
 	seed maphash.Seed
-	kept [mostKept]atomic.Pointer[kept[T]]
+	kept [mostKept]place[T]
+}
+
+// place is the place of all texts with equal low bits of their hashes.
+type place[T any] struct {
+	kept atomic.Pointer[kept[T]]
+	once atomic.Uint32 // the high bits of the last text that was not kept
 }
 
 type kept[T any] struct {
@@ -26,13 +32,32 @@ type kept[T any] struct {
 
 func newMemo[T any]() *memo[T] { return &memo[T]{seed: maphash.MakeSeed()} }
 
-// of returns the kept result for a text, nil for none, and the place for one.
-func (m *memo[T]) of(text string) (*T, *atomic.Pointer[kept[T]]) {
-	at := &m.kept[maphash.String(m.seed, text)%mostKept]
-	if k := at.Load(); k != nil && k.text == text {
-		return &k.of, at
+// of returns the kept result for a text, nil for none, and a function that keeps one.
+func (m *memo[T]) of(text string) (*T, func(of T)) {
+	hash := maphash.String(m.seed, text)
+	at := &m.kept[hash%mostKept]
+	if k := at.kept.Load(); k != nil && k.text == text {
+		return &k.of, nil
 	}
-	return nil, at
+	return nil, func(of T) {
+		if high := uint32(hash >> 32); at.once.Swap(high) == high {
+			at.kept.Store(&kept[T]{strings.Clone(text), of})
+		}
+	}
+}
+
+// find returns the result of search for a text, kept or new.
+func (m *memo[T]) find(text string, search func(string) T) T {
+	if m == nil || len(text) > longestKept {
+		return search(text)
+	}
+	known, keep := m.of(text)
+	if known != nil {
+		return *known
+	}
+	found := search(text)
+	keep(found)
+	return found
 }
 
 // clean keeps the texts without a secret, with the bytes that a search unpacks.
@@ -44,7 +69,7 @@ func (c clean) holds(u *Unpacker, text string, o *others, search func(string) bo
 	if c.memo == nil || len(text) > longestKept {
 		return search(text)
 	}
-	cost, at := c.of(text)
+	cost, keep := c.of(text)
 	if cost != nil && *cost < u.left {
 		u.left -= *cost
 		return false
@@ -52,43 +77,17 @@ func (c clean) holds(u *Unpacker, text string, o *others, search func(string) bo
 	before := u.left
 	found := search(text)
 	if !found && u.left > 0 && (o == nil || !*o.met) { // a used up budget ends a search
-		at.Store(&kept[int]{strings.Clone(text), before - u.left})
+		keep(before - u.left)
 	}
 	return found
 }
 
-// named is what a name shows.
-type named struct {
-	class nameClass
-	shape bool // the name has the shape of a secret
+// names keeps what names show. Without memos, and for long names, it keeps nothing.
+type names struct {
+	classes *memo[nameClass]
+	shapes  *memo[bool]
 }
 
-// names keeps what names show. Without a memo, and for long names, it keeps nothing.
-type names struct{ *memo[named] }
+func (n names) class(name string) nameClass { return n.classes.find(name, classify) }
 
-func (n names) class(name string) nameClass {
-	if known := n.known(name); known != nil {
-		return known.class
-	}
-	return classify(name)
-}
-
-func (n names) hasShape(name string) bool {
-	if known := n.known(name); known != nil {
-		return known.shape
-	}
-	return hasShape(name)
-}
-
-// known returns nil for a name that is not kept.
-func (n names) known(name string) *named {
-	if n.memo == nil || len(name) > longestKept {
-		return nil
-	}
-	known, at := n.of(name)
-	if known == nil {
-		known = &named{classify(name), hasShape(name)}
-		at.Store(&kept[named]{strings.Clone(name), *known})
-	}
-	return known
-}
+func (n names) hasShape(name string) bool { return n.shapes.find(name, hasShape) }

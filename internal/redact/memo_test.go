@@ -17,7 +17,7 @@ func TestMemo(t *testing.T) {
 	for _, s := range append(corpus(t, "hidden.txtar"), corpus(t, "shown.txtar")...) {
 		before := text(t, s.obj)
 		redact.NewShared().Object([]byte(corpusKey), s.obj)
-		for range 2 {
+		for range 3 {
 			again := parse(t, before)
 			shared.Object([]byte(corpusKey), again)
 			require.Equal(t, text(t, s.obj), text(t, again), s.name)
@@ -39,7 +39,7 @@ func TestMemoOfShared(t *testing.T) {
 	for _, secret := range secrets {
 		for offset := range 4 {
 			packed := base64.StdEncoding.EncodeToString([]byte("\x80\x01\x90\x02"[:offset] + secret + "\x81"))
-			for range 2 {
+			for range 3 {
 				for _, text := range []string{packed, "see " + packed + " for it"} {
 					require.False(t, none.Object([]byte(corpusKey), configMap("a", text)), "%q in %s", secret, text)
 					require.True(t, shared.Object([]byte(corpusKey), configMap("a", text)), "%q in %s", secret, text)

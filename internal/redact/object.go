@@ -88,7 +88,7 @@ type walker struct {
 }
 
 func newWalker(with Replace) walker {
-	return walker{with: with, unpacker: &Unpacker{mostUnpacked}, most: longestTaken}
+	return walker{with: with, unpacker: &Unpacker{left: mostUnpacked}, most: longestTaken}
 }
 
 func (w walker) inner() walker {

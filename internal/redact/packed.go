@@ -39,10 +39,13 @@ var ErrPacked = errors.New("packed data is damaged or too large to look into it"
 
 // Unpacker finds texts inside escaped, encoded and packed texts, within the bounds of one object. A
 // nil Unpacker bounds each text separately.
-type Unpacker struct{ left int } // bytes that may still be unpacked
+type Unpacker struct {
+	left  int // bytes that may still be unpacked
+	spare run // its memory is used again
+}
 
 // NewUnpacker returns an Unpacker for editing an object.
-func NewUnpacker() *Unpacker { return &Unpacker{4 * mostUnpacked} }
+func NewUnpacker() *Unpacker { return &Unpacker{left: 4 * mostUnpacked} }
 
 func (u *Unpacker) budget() int {
 	if u == nil {
@@ -343,58 +346,46 @@ func (u *Unpacker) decodeUTF16(data string, yield func(encoded) bool) bool {
 func segments[T string | []byte](data T) iter.Seq2[int, int] {
 	return func(yield func(begin, end int) bool) {
 		begin := 0
-		for at := 0; at < len(data); {
-			if c := data[at]; c >= ' ' && c < 0x7f { // most often; textSize is slower
-				at++
-				continue
+		for begin < len(data) {
+			end := begin + textSize(data[begin:])
+			if end > begin && !yield(begin, end) {
+				return
 			}
-			size := textSize(data[at:])
-			if size == 0 {
-				if at > begin && !yield(begin, at) {
-					return
-				}
-				begin, size = at+1, 1
-			}
-			at += size
-		}
-		if begin < len(data) {
-			yield(begin, len(data))
+			begin = end + 1
 		}
 	}
 }
 
-// textSize returns the length of the character at the beginning of data, 0 for none.
-func textSize[T string | []byte](data T) int {
-	switch c := data[0]; {
-	case c >= 0x20 && c < 0x7f, c == '\t', c == '\n', c == '\r':
-		return 1
-	case c < utf8.RuneSelf, len(data) == 1, data[1]&0xc0 != 0x80:
-		return 0
+// textSize returns the length of the text at the beginning of data, 0 for none.
+func textSize[T string | []byte](data T) (size int) {
+	for size < len(data) {
+		switch c := data[size]; {
+		case c >= ' ' && c < 0x7f, c == '\t', c == '\n', c == '\r':
+			size++
+			continue
+		case c < utf8.RuneSelf, size+1 == len(data), data[size+1]&0xc0 != 0x80:
+			return size
+		}
+		r, of := utf8.DecodeRuneInString(string(data[size:min(len(data), size+utf8.UTFMax)]))
+		if r == utf8.RuneError {
+			return size
+		}
+		size += of
 	}
-	if r, size := utf8.DecodeRuneInString(string(data[:min(len(data), utf8.UTFMax)])); r != utf8.RuneError {
-		return size
-	}
-	return 0
+	return size
 }
 
-func isText(data string) bool {
-	for at := 0; at < len(data); {
-		size := textSize(data[at:])
-		if size == 0 {
-			return false
-		}
-		at += size
-	}
-	return true
-}
+func isText(data string) bool { return textSize(data) == len(data) }
 
 // textsIn returns the length of the longest text in data, and whether data is one text except for a
 // few bytes at both ends.
 func textsIn(data []byte) (longest int, one bool) {
 	const few = 3
-	for begin, end := range segments(data) {
-		one = one || longest == 0 && begin <= few && end >= len(data)-few
-		longest = max(longest, end-begin)
+	for begin := 0; begin < len(data); begin++ {
+		size := textSize(data[begin:])
+		one = one || size > 0 && longest == 0 && begin <= few && begin+size >= len(data)-few
+		longest = max(longest, size)
+		begin += size
 	}
 	return longest, one
 }

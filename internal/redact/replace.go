@@ -131,9 +131,12 @@ func isMember(key string) bool {
 }
 
 func (w walker) holdsMember(key string, walk walk) bool {
+	if !isMember(key) { // most often
+		return false
+	}
 	var list []any
 	w.with = nil
-	return isMember(key) && json.Unmarshal([]byte("["+key[2:]+"]"), &list) == nil && walk(w, list)
+	return json.Unmarshal([]byte("["+key[2:]+"]"), &list) == nil && walk(w, list)
 }
 
 func (w walker) redactMember(key string, walk walk) string {

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"strings"
@@ -78,7 +79,11 @@ func (u *Unpacker) decodeRuns(text string, least int, texts bool, yield func(enc
 		return true
 	}
 	var of run
-	for of.next(text) {
+	if u != nil { // texts inside take new memory
+		of, u.spare = u.spare, run{}
+		defer func() { u.spare = of }()
+	}
+	for of.end = 0; of.next(text); {
 		if len(of.letters) < least {
 			continue
 		}
@@ -147,11 +152,8 @@ func (u *Unpacker) decodeHex(of *run, old string, least int, texts bool, yield f
 // skip reports whether data, whose longest text has the given length, has no text long enough for a
 // secret, and is neither packed nor UTF-16. The budget is lowered like by spend.
 func (u *Unpacker) skip(data []byte, longest int) bool {
-	if longest >= shortest || len(data) >= u.budget() {
-		return false
-	}
-	text := string(data)
-	if len(text) >= shortest && (packedAt(text) >= 0 || strings.Count(text, "\x00")*4 >= len(text)) {
+	if longest >= shortest || len(data) >= u.budget() || len(data) >= shortest &&
+		(bytes.Count(data, []byte{0})*4 >= len(data) || packedAt(string(data)) >= 0) {
 		return false
 	}
 	u.take(len(data))

@@ -70,7 +70,7 @@ func (s *Secrets) addParts(text string) {
 // Hide replaces secrets in a text by their lengths: secrets of s, and texts hidden by Shared.Text.
 func (s *Secrets) Hide(text string) string {
 	hidden := s.marked(text)
-	(&Unpacker{mostUnpacked}).decodeRuns(text, shortPart*4/3, false, func(f encoded) bool {
+	(&Unpacker{left: mostUnpacked}).decodeRuns(text, shortPart*4/3, false, func(f encoded) bool {
 		if f.err != nil || s.within(f.plain) {
 			markBytes(hidden, f.begin, f.end)
 		}

@@ -151,7 +151,8 @@ func (s *Shared) Settle(public map[string]bool) {
 		}
 	}
 	s.values = nil
-	s.names, s.shapeless, s.clean = names{newMemo[named]()}, clean{newMemo[int]()}, clean{newMemo[int]()}
+	s.names = names{newMemo[nameClass](), newMemo[bool]()}
+	s.shapeless, s.clean = clean{newMemo[int]()}, clean{newMemo[int]()}
 }
 
 // place adds a secret to the index under its rarest bytes: many tokens and keys have the same
