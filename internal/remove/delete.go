@@ -49,7 +49,7 @@ func newRun(ctx context.Context, v *transform.View, scrub bool) (*run, error) {
 	return &run{
 		ctx: ctx, view: v, types: types, gone: map[objects.UID]bool{}, section: newRemoved(v.Report().CountUIDs),
 		spaces: map[place]*left{}, definitions: map[folder]*left{}, claims: map[objects.UID]bool{},
-		freed: objects.NewFreed(v), deleted: map[string]bool{}, scrub: scrub,
+		freed: objects.NewFreed(v), deleted: map[string]bool{}, scrub: scrub, storage: codeStorage,
 	}, err
 }
 
@@ -83,6 +83,7 @@ type run struct {
 	secrets     int             // number of deleted Secrets
 	stranded    []string        // UIDs of Pods on deleted Nodes
 	scrub       bool            // remove all records of the deleted objects, of any revision
+	storage     *finding.Code   // for volumes whose storage is destroyed after the restore
 }
 
 type (
@@ -368,7 +369,7 @@ func (r *run) checkClaims() error {
 		claim := volume.Spec.ClaimRef
 		if err == nil && claim != nil && claim.UID != "" && machines.Destroyed(&volume) &&
 			r.claims[objects.ToUID(string(claim.UID))] {
-			r.view.Raise(string(o.Key), codeStorage.Because("its claim %s/%s is deleted, and its reclaim policy is %s",
+			r.view.Raise(string(o.Key), r.storage.Because("its claim %s/%s is deleted, and its reclaim policy is %s",
 				claim.Namespace, claim.Name, volume.Spec.PersistentVolumeReclaimPolicy))
 		}
 		return nil

@@ -38,9 +38,11 @@ ports of deleted Services some minutes after its start.
 
 The deletions are new revisions. The old records of the deleted objects, Secrets too, stay in the file until etcd is
 compacted, and in free pages until etcd is defragmented. --scrub writes a file without any record of these objects.`,
-	Rest:     "[TYPE[/NAME]...]",
-	Alone:    true,
-	Codes:    purgeCodes(),
+	Rest:  "[TYPE[/NAME]...]",
+	Alone: true,
+	Codes: purgeCodes(),
+	Settles: map[string]string{codeStorageLost.Name: "set persistentVolumeReclaimPolicy of the volumes to Retain: " +
+		"etcdshift patch"},
 	Sections: []transform.Section{&Deletion{}},
 	Flags: append(objects.PartFlags(),
 		transform.Flag{Name: "archive",
@@ -72,13 +74,14 @@ func newPurge(ctx context.Context, a *transform.Args) (transform.Transform, erro
 func purgeCodes() []*finding.Code {
 	return slices.Concat(objects.PartCodes(), objects.FreedCodes(), []*finding.Code{
 		codeNeeded, codeLastAdmin, codeObjectsLeft, codeNamespaceLeft, codeNotHeld, transform.CodeFinalizers,
-		codeUnread, codeOwnersUnread, codeReturns, codeStorage,
+		codeUnread, codeOwnersUnread, codeReturns, codeStorageLost,
 	})
 }
 
 var (
 	codeNamespaceLeft = finding.Lookup("namespace-has-objects")
 	codeNotHeld       = finding.Lookup("not-in-archive")
+	codeStorageLost   = finding.Lookup("storage-released") // another snapshot may have the volume now
 )
 
 // Purge deletes the records of a part.
@@ -97,6 +100,7 @@ func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
 	if err != nil {
 		return err
 	}
+	r.storage = codeStorageLost
 	held := func() error { return p.held.check(r) }
 	if p.part.Whole() { // nothing remains that the deletion could affect
 		return r.do(func() error { return r.deletePart(p.part, r.stage) }, r.clean, held)

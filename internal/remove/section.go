@@ -96,14 +96,19 @@ func (s *Deletion) Tables(outcome transform.Outcome) []transform.Table {
 		return nil
 	}
 	types := transform.Table{}
+	with := slices.ContainsFunc(d.Types, func(t DeletedType) bool { return t.Inside > 0 })
 	for _, t := range d.Types {
-		types.Rows = append(types.Rows, []any{t.name(), t.Chosen, t.Inside})
+		row := []any{t.name(), t.Chosen, t.Inside}
+		types.Rows = append(types.Rows, row[:len(row)-1])
+		if with {
+			types.Rows[len(types.Rows)-1] = row
+		}
 	}
 	if len(types.Rows) == 0 {
 		types.Notes = []string{"nothing is deleted"}
 		return []transform.Table{types}
 	}
-	types.Header = []any{"TYPE", "CHOSEN", "INSIDE"}
+	types.Header = []any{"TYPE", "SELECTED", "DELETED WITH THEM"}[:len(types.Rows[0])]
 	if d.Orphaned > 0 {
 		types.Notes = []string{fmt.Sprintf("deleted owners are removed from %d objects", d.Orphaned)}
 	}

@@ -76,5 +76,5 @@ var (
 	codeUnread       = finding.Lookup("deleted-unread")
 	codeOwnersUnread = finding.Lookup("owners-unread")
 	codeReturns      = finding.Lookup("made-again")
-	codeStorage      = finding.Lookup("storage-released")
+	codeStorage      = finding.Lookup("storage-released").As(finding.Warning, "")
 )
