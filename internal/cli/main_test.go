@@ -226,11 +226,11 @@ func TestRefusedHint(t *testing.T) {
 		r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: p[0]}, Level: finding.Error,
 			Outcome: finding.Outcome(p[1])})
 	}
-	require.Equal(t, "bad: make it good; else \"etcdshift explain bad\" tells what to do; "+
+	require.Equal(t, "bad: make it good; otherwise \"etcdshift explain bad\" tells what to do; "+
 		"change the command, or mend the live cluster and take a new snapshot, or go on with --allow bad --allow odd",
 		m.refusedHint(r))
 	r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: "stuck"}, Level: finding.Error,
 		Outcome: finding.Refused})
-	require.Equal(t, "bad: make it good; else stuck: pull; else \"etcdshift explain bad\" tells what to do; "+
+	require.Equal(t, "bad: make it good; stuck: pull; otherwise \"etcdshift explain bad\" tells what to do; "+
 		"change the command, or mend the live cluster and take a new snapshot", m.refusedHint(r))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/phrase"
@@ -53,14 +54,15 @@ func (m migration) refusedHint(r *transform.Report) string {
 		}
 	}
 	allowable := finding.Allowable(m.AllCodes())
-	hint, allow := "", ""
+	var ways []string
+	allow := ""
 	for _, code := range sorted(refusing) {
 		way := m.settles(code)
 		if code == transform.CodeBumpTooLarge.Name {
 			way = "give the --bump-revision that the message names"
 		}
 		if way != "" {
-			hint += code + ": " + way + "; else "
+			ways = append(ways, code+": "+way)
 		}
 	}
 	for _, code := range sorted(all) {
@@ -68,8 +70,11 @@ func (m migration) refusedHint(r *transform.Report) string {
 			allow += " --allow " + code
 		}
 	}
-	hint += "\"etcdshift explain " + append(sorted(refusing), "CODE")[0] + "\" tells what to do; " +
+	hint := "\"etcdshift explain " + append(sorted(refusing), "CODE")[0] + "\" tells what to do; " +
 		"change the command, or mend the live cluster and take a new snapshot"
+	if ways != nil {
+		hint = strings.Join(ways, "; ") + "; otherwise " + hint
+	}
 	if slices.ContainsFunc(refusing, func(code string) bool { return !slices.Contains(allowable, code) }) {
 		return hint // allowing these codes would not be enough
 	}
