@@ -32,7 +32,7 @@ var (
 	CodeApplyRefused     = finding.Lookup("apply-refused")
 	codeHiddenField      = finding.Lookup("hidden-field")
 	codeOrphans          = finding.Lookup("orphans")
-	codeCRDTerminating   = finding.Lookup("crd-terminating")
+	codeCRDTerminating   = finding.Lookup("crd-terminating").As(finding.Warning, "")
 	codeConversionGone   = finding.Lookup("conversion-service-gone")
 	codeConversionNeeded = finding.Lookup("conversion-needed")
 	codeConversion       = finding.Lookup("conversion-webhook")

@@ -2,6 +2,9 @@ package graft
 
 import (
 	"cmp"
+	"context"
+	"iter"
+	"maps"
 	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -11,7 +14,11 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/internal/machines"
+	"github.com/etcdshift/etcdshift/internal/policy"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -43,49 +50,178 @@ func (r *run) groups() (all []*group) {
 	return all
 }
 
-// selecting is a webhook or policy of the input.
-type selecting struct {
-	what           string
-	rules, exclude []admissionv1.RuleWithOperations
+// hook is an admission webhook of the input.
+type hook struct {
+	name           string
+	rules          []admissionv1.RuleWithOperations
 	spaces, single *metav1.LabelSelector
+	conditions     []admissionv1.MatchCondition
+	failure        *admissionv1.FailurePolicyType
 }
 
 const admissionGroup = ".admissionregistration.k8s.io"
 
-// checkAdmission reports the webhooks and policies of the input that select items: they have not
-// seen them.
+// checkAdmission reports what the policies and webhooks of the input would do to the items. Those
+// of the archive have not seen them in the origin either.
 func (r *run) checkAdmission() error {
 	groups := r.groups()
 	for _, storage := range r.storages() {
-		storage.Source = r.view.Reader() // the items' own policies never saw them either
-		err := cmp.Or(
-			machines.Each(r.ctx, storage, "validatingwebhookconfigurations"+admissionGroup, "",
-				func(e *transform.Entry, c *admissionv1.ValidatingWebhookConfiguration) error {
-					return each(c.Webhooks, func(h admissionv1.ValidatingWebhook) error {
-						hook := selecting{"webhook " + h.Name, h.Rules, nil, h.NamespaceSelector, h.ObjectSelector}
-						return r.checkSelecting(storage, groups, e, hook)
-					})
-				}),
-			machines.Each(r.ctx, storage, "mutatingwebhookconfigurations"+admissionGroup, "",
-				func(e *transform.Entry, c *admissionv1.MutatingWebhookConfiguration) error {
-					return each(c.Webhooks, func(h admissionv1.MutatingWebhook) error {
-						hook := selecting{"webhook " + h.Name, h.Rules, nil, h.NamespaceSelector, h.ObjectSelector}
-						return r.checkSelecting(storage, groups, e, hook)
-					})
-				}),
-			machines.Each(r.ctx, storage, "validatingadmissionpolicies"+admissionGroup, "",
-				func(e *transform.Entry, p *admissionv1.ValidatingAdmissionPolicy) error {
-					return r.checkSelecting(storage, groups, e, selectingOf(p.Spec.MatchConstraints))
-				}),
-			machines.Each(r.ctx, storage, "mutatingadmissionpolicies"+admissionGroup, "",
-				func(e *transform.Entry, p *admissionv1.MutatingAdmissionPolicy) error {
-					return r.checkSelecting(storage, groups, e, selectingOf(p.Spec.MatchConstraints))
-				}))
+		set := &policy.Set{}
+		err := policy.Choice{Stored: true}.Complete(r.ctx, set, below{r.view.Reader(), storage.Prefix})
+		if err != nil && r.ctx.Err() == nil {
+			r.view.Raise(storage.Prefix+"/", codeNotEvaluated.Because("a policy of B is unreadable: %v", err))
+			set, err = &policy.Set{}, nil
+		}
 		if err != nil {
+			return err
+		}
+		engine, err := policy.New(r.ctx, set, below{r.view, storage.Prefix}, policy.Options{Create: true})
+		if err != nil {
+			return err
+		}
+		a := &admitting{run: r, storage: storage, engine: engine, groups: groups}
+		if err := cmp.Or(a.checkPolicies(), a.checkHooks()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// below has the objects of a source below one storage prefix.
+type below struct {
+	policy.Source
+	prefix string
+}
+
+// Entries yields the entries of a type.
+func (b below) Entries(
+	ctx context.Context, t *inspect.Type, in inspect.Selection,
+) iter.Seq2[*inspect.Entry, error] {
+	return stream.Of(func(yield func(*inspect.Entry) error) error {
+		return stream.Each(b.Source.Entries(ctx, t, in), func(e *inspect.Entry) error {
+			if key, err := e.ParseKey(); err != nil || key.Prefix != b.prefix {
+				return nil
+			}
+			return yield(e)
+		})
+	})
+}
+
+// admitting is the admission of a storage.
+type admitting struct {
+	*run
+	storage machines.Storage // with the result
+	engine  *policy.Engine
+	groups  []*group
+}
+
+// seen counts the items for a finding.
+type seen struct {
+	first string // key
+	items int
+}
+
+func (s *seen) add(key []byte) {
+	if s.items++; s.items == 1 {
+		s.first = string(key)
+	}
+}
+
+// checkPolicies evaluates the bound policies: it reports items that a policy denies, policies that
+// would change items, and policies that only a server can evaluate.
+func (a *admitting) checkPolicies() error {
+	changing, unknown := map[*policy.Policy]*seen{}, map[string]*seen{}
+	for _, kind := range []string{policy.Validating, policy.Mutating} {
+		types := a.engine.Types(kind)
+		err := a.eachItem(types, func(it *item, o *inspect.Object) {
+			answer := a.engine.Begin()
+			evaluate := a.engine.Validate
+			if kind == policy.Mutating {
+				evaluate = a.engine.Mutate
+			}
+			answer = evaluate(bounded.WithMeter(a.ctx, answer.Meter), o)
+			if !a.engine.Take(o.Type, &answer) {
+				return // see Unchecked
+			}
+			if answer.Content != nil {
+				for _, p := range answer.Met {
+					changing[p] = cmp.Or(changing[p], &seen{})
+					changing[p].add(it.at)
+				}
+			}
+			for _, f := range answer.Findings {
+				switch f.Code {
+				case policy.CodeDenied:
+					a.view.Raise(string(it.at), codeDenied.Because("%s", f.Reason))
+				case policy.CodeNotEvaluated, policy.CodeCost, policy.CodeFailed, policy.CodeNotIdempotent:
+					unknown[f.Reason] = cmp.Or(unknown[f.Reason], &seen{})
+					unknown[f.Reason].add(it.at)
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, p := range a.engine.Policies {
+		if s := changing[p]; s != nil {
+			a.view.Raise(s.first, codeUnadmitted.Because("%s would change the imported object; objects: %d", p,
+				s.items))
+		}
+		if f := p.Rejected(); f != nil {
+			a.view.Raise(a.storage.Prefix+"/", codeNotEvaluated.Because("%s", f.Reason))
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(unknown)) {
+		a.view.Raise(unknown[reason].first, codeNotEvaluated.Because("%s; objects: %d", reason, unknown[reason].items))
+	}
+	if f := a.engine.Unchecked(); f != nil {
+		a.view.Raise(a.storage.Prefix+"/", codeNotEvaluated.Because("%s", f.Reason))
+	}
+	return nil
+}
+
+// eachItem calls fn with the readable items of some types, as they are in the output.
+func (a *admitting) eachItem(types []*inspect.Type, fn func(*item, *inspect.Object)) error {
+	by := map[schema.GroupResource]*inspect.Type{}
+	for _, t := range types {
+		by[t.Resource] = t
+	}
+	for _, it := range a.items {
+		t := by[it.key.Resource]
+		if t == nil || it.key.Name == "" || it.key.Prefix != a.storage.Prefix {
+			continue
+		}
+		e, err := a.view.Get(a.ctx, it.at)
+		if err != nil {
+			return err
+		}
+		if o := inspect.NewObject(t, e); o.Err == nil { // else it is reported as unreadable
+			fn(it, o)
+		}
+	}
+	return nil
+}
+
+// checkHooks reports the webhooks that select items.
+func (a *admitting) checkHooks() error {
+	storage := a.storage
+	storage.Source = a.view.Reader()
+	return cmp.Or(
+		machines.Each(a.ctx, storage, "validatingwebhookconfigurations"+admissionGroup, "",
+			func(e *transform.Entry, c *admissionv1.ValidatingWebhookConfiguration) error {
+				return each(c.Webhooks, func(h admissionv1.ValidatingWebhook) error {
+					return a.checkHook(e, hook{h.Name, h.Rules, h.NamespaceSelector, h.ObjectSelector,
+						h.MatchConditions, h.FailurePolicy})
+				})
+			}),
+		machines.Each(a.ctx, storage, "mutatingwebhookconfigurations"+admissionGroup, "",
+			func(e *transform.Entry, c *admissionv1.MutatingWebhookConfiguration) error {
+				return each(c.Webhooks, func(h admissionv1.MutatingWebhook) error {
+					return a.checkHook(e, hook{h.Name, h.Rules, h.NamespaceSelector, h.ObjectSelector,
+						h.MatchConditions, h.FailurePolicy})
+				})
+			}))
 }
 
 // each calls fn with the elements of a list until an error.
@@ -98,62 +234,64 @@ func each[T any](all []T, fn func(T) error) error {
 	return nil
 }
 
-// selectingOf returns the match constraints of a policy.
-func selectingOf(m *admissionv1.MatchResources) selecting {
-	if m == nil {
-		return selecting{}
-	}
-	of := func(named []admissionv1.NamedRuleWithOperations) (all []admissionv1.RuleWithOperations) {
-		for _, one := range named {
-			all = append(all, one.RuleWithOperations)
-		}
-		return all
-	}
-	return selecting{"the policy", of(m.ResourceRules), of(m.ExcludeResourceRules), m.NamespaceSelector,
-		m.ObjectSelector}
-}
-
-// checkSelecting reports a webhook or policy that selects items.
-func (r *run) checkSelecting(storage machines.Storage, groups []*group, e *transform.Entry, one selecting) error {
+// checkHook reports a webhook that selects items.
+func (a *admitting) checkHook(e *transform.Entry, one hook) error {
 	spaces, err := metav1.LabelSelectorAsSelector(cmp.Or(one.spaces, &metav1.LabelSelector{}))
 	single, err2 := metav1.LabelSelectorAsSelector(cmp.Or(one.single, &metav1.LabelSelector{}))
 	if err != nil || err2 != nil {
 		return nil // it selects nothing
 	}
-	first, n := "", 0
-	for _, g := range groups {
-		if g.prefix != storage.Prefix || !g.matches(one) {
+	conditions := policy.CompileConditions("webhook "+one.name, one.conditions, one.failure)
+	selected := seen{}
+	for _, g := range a.groups {
+		if g.prefix != a.storage.Prefix || !g.matches(one) {
 			continue
 		}
-		if in, err := r.inSpace(g, spaces); err != nil || !in {
+		if in, err := a.inSpace(g, spaces); err != nil || !in {
 			if err != nil {
 				return err
 			}
 			continue
 		}
 		for _, it := range g.items {
-			if !single.Empty() {
-				if set, err := r.labelsOf(it.at); err != nil || !single.Matches(set) {
-					if err != nil {
-						return err
-					}
-					continue
-				}
+			is, err := a.selects(it, single, conditions)
+			if err != nil {
+				return err
 			}
-			if n++; n == 1 {
-				first = string(it.at)
+			if is {
+				selected.add(it.at)
 			}
 		}
 	}
-	if n > 0 {
-		r.view.Raise(string(e.Key), codeUnadmitted.Because(
-			"%s selects %d imported objects, and has not seen them; the first: %s", one.what, n, first))
+	if selected.items > 0 {
+		a.view.Raise(string(e.Key), codeUnadmitted.Because(
+			"webhook %s selects %d imported objects, and has not seen them; the first: %s", one.name, selected.items,
+			selected.first))
 	}
 	return nil
 }
 
+// selects reports whether the selector and the matchConditions of a webhook select an item.
+func (a *admitting) selects(it *item, single labels.Selector, c *policy.Conditions) (bool, error) {
+	if !single.Empty() {
+		if set, err := a.labelsOf(it.at); err != nil || !single.Matches(set) {
+			return false, err
+		}
+	}
+	t := a.types.Of(it.key.Resource)
+	if t == nil {
+		return true, nil
+	}
+	e, err := a.view.Get(a.ctx, it.at)
+	if err != nil {
+		return false, err
+	}
+	is, err := a.engine.Matches(a.ctx, inspect.NewObject(t, e), c)
+	return is || err != nil, nil // an unreadable object is reported
+}
+
 // matches reports whether the rules match the creation of an object of the group.
-func (g *group) matches(one selecting) bool {
+func (g *group) matches(one hook) bool {
 	version := schema.GroupVersionResource{Group: g.resource.Group, Version: "v1", Resource: g.resource.Resource}
 	name := g.items[0].key.Name
 	attributes := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, g.namespace, name, version, "",
@@ -162,7 +300,7 @@ func (g *group) matches(one selecting) bool {
 		rule.APIVersions = []string{"*"} // a version of the rule is equivalent to the stored one
 		return (&rules.Matcher{Rule: rule, Attr: attributes}).Matches()
 	}
-	return slices.ContainsFunc(one.rules, match) && !slices.ContainsFunc(one.exclude, match)
+	return slices.ContainsFunc(one.rules, match)
 }
 
 // inSpace reports whether a selector of namespaces selects the objects of a group. Objects without

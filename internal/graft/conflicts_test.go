@@ -80,18 +80,79 @@ func conflicts() []conflict {
 			[]string{"warning unadmitted validatingwebhookconfigurations/hooks"}},
 		{"other webhook", []string{space, hook(`{"apiGroups":["x"],"apiVersions":["v1"],"resources":["secrets"],` +
 			`"operations":["CREATE"]}`)}, []string{core("Secret", "secrets", "a", "s", "")}, nil},
+		{"webhook with conditions", []string{space, hook(`{"apiGroups":[""],"apiVersions":["v1"],"resources":["secrets"],` +
+			`"operations":["*"]}],"matchConditions":[{"name":"n","expression":"object.metadata.name == 't'"}`)},
+			[]string{core("Secret", "secrets", "a", "s", "")}, nil},
+		{"webhook with a condition that is met", []string{space, hook(`{"apiGroups":[""],"apiVersions":["v1"],` +
+			`"resources":["secrets"],"operations":["*"]}],"matchConditions":[{"name":"n","expression":"oldObject == null"}`)},
+			[]string{core("Secret", "secrets", "a", "s", "")},
+			[]string{"warning unadmitted validatingwebhookconfigurations/hooks"}},
+		{"policy", []string{space, policyOf("Validating", ""), bindingOf("Validating")},
+			[]string{core("Secret", "secrets", "a", "s", ""), core("Secret", "secrets", "a", "good", ""),
+				core("ConfigMap", "configmaps", "a", "c", "")}, []string{"error policy-denied secrets/a/s"}},
+		{"policy without a binding", []string{space, policyOf("Validating", "")},
+			[]string{core("Secret", "secrets", "a", "s", "")}, nil},
+		{"policy of the archive", []string{space},
+			[]string{core("Secret", "secrets", "a", "s", ""), policyOf("Validating", ""), bindingOf("Validating")},
+			nil},
+		{"policy with conditions", []string{space, bindingOf("Validating"), policyOf("Validating",
+			`,"matchConditions":[{"name":"n","expression":"object.metadata.name == 't'"}]`)},
+			[]string{core("Secret", "secrets", "a", "s", ""), core("Secret", "secrets", "a", "t", "")},
+			[]string{"error policy-denied secrets/a/t"}},
+		{"policy that asks the authorizer", []string{space, bindingOf("Validating"), policyOf("Validating",
+			`,"matchConditions":[{"name":"n","expression":"authorizer.group('').resource('pods').check('get').allowed()"}]`)},
+			[]string{core("Secret", "secrets", "a", "s", "")}, []string{"warning policy-not-evaluated "}},
+		{"mutating policy", []string{space, policyOf("Mutating", ""), bindingOf("Mutating")},
+			[]string{core("Secret", "secrets", "a", "s", "")}, []string{"warning unadmitted secrets/a/s"}},
 		{"quota", []string{space, core("ResourceQuota", "resourcequotas", "a", "q",
 			`,"spec":{"hard":{"secrets":"1","count/configmaps":"9"}}`), core("Secret", "secrets", "a", "s", "")},
-			[]string{core("Secret", "secrets", "a", "t", "")}, []string{"warning quota-exceeded resourcequotas/a/q"}},
+			[]string{core("Secret", "secrets", "a", "t", "")}, []string{"error quota-exceeded resourcequotas/a/q"}},
 		{"quota of CPU", []string{space, core("ResourceQuota", "resourcequotas", "a", "q", `,"spec":{"hard":{"requests.cpu":"1"}}`)},
 			[]string{pod(`"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"1100m"}}}]`)},
-			[]string{"warning quota-exceeded resourcequotas/a/q"}},
+			[]string{"error quota-exceeded resourcequotas/a/q"}},
 		{"quota unknown", []string{space, core("ResourceQuota", "resourcequotas", "a", "q", `,"spec":{"hard":{"pods":"1"}}`),
 			"put /registry/pods/a/broken {}"}, []string{core("ConfigMap", "configmaps", "a", "c", "")},
 			[]string{"warning quota-exceeded resourcequotas/a/q"}},
+		{"quota for others", []string{space, core("ResourceQuota", "resourcequotas", "a", "q",
+			`,"spec":{"hard":{"secrets":"0"}}`), core("Secret", "secrets", "a", "s", "")},
+			[]string{core("ConfigMap", "configmaps", "a", "t", "")},
+			[]string{"warning quota-exceeded resourcequotas/a/q"}},
+		{"quota of the archive", []string{space}, []string{core("ResourceQuota", "resourcequotas", "a", "q",
+			`,"spec":{"hard":{"secrets":"0"}}`), core("Secret", "secrets", "a", "t", "")},
+			[]string{"warning quota-exceeded resourcequotas/a/q"}},
+		{"definition in deletion", []string{space, strings.Replace(widgets("v1"), `\"uid`,
+			`\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"uid`, 1)}, []string{widget("v1")},
+			[]string{"error crd-terminating apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"}},
+		{"volume handle", []string{space, csi("one", "d", "h"), csi("two", "d", "other")},
+			[]string{csi("three", "d", "h"), csi("four", "e", "h")},
+			[]string{"error volume-twice persistentvolumes/three"}},
 		{"encrypted", []string{space}, []string{"put /registry/secrets/a/s k8s:enc:aescbc:v1:key1:abc"},
 			[]string{"error encrypted secrets/a/s"}},
 	}
+}
+
+// policyOf returns a policy about the creation of Secrets: a validating one denies those whose name
+// is not good, a mutating one adds a label.
+func policyOf(kind, more string) string {
+	does := `"validations":[{"expression":"object.metadata.name == 'good'"}]`
+	if kind == "Mutating" {
+		does = `"reinvocationPolicy":"Never","mutations":[{"patchType":"JSONPatch","jsonPatch":{"expression":` +
+			`"[JSONPatch{op: 'add', path: '/metadata/labels', value: {'x': 'y'}}]"}}]`
+	}
+	return object("admissionregistration.k8s.io/v1", kind+"AdmissionPolicy",
+		strings.ToLower(kind)+"admissionpolicies", "", "p", "", `,"spec":{"failurePolicy":"Fail","matchConstraints":{"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],`+
+			`"resources":["secrets"],"operations":["CREATE"]}]},`+does+more+`}`)
+}
+
+func bindingOf(kind string) string {
+	return object("admissionregistration.k8s.io/v1", kind+"AdmissionPolicyBinding",
+		strings.ToLower(kind)+"admissionpolicybindings", "", "b", "",
+		`,"spec":{"policyName":"p","validationActions":["Deny"]}`)
+}
+
+func csi(name, driver, handle string) string {
+	return core("PersistentVolume", "persistentvolumes", "", name,
+		`,"spec":{"csi":{"driver":"`+driver+`","volumeHandle":"`+handle+`"}}`)
 }
 
 // TestConflicts checks that each conflict refuses an import, and that --allow imports all objects.

@@ -173,7 +173,7 @@ func (r *run) carry(e *inspect.Entry) error {
 
 // stage stages a record, in place of the record of the input, if any.
 func (r *run) stage(it *item, e *inspect.Entry, here *transform.Entry) error {
-	reason, err := r.carrier.Exposed(r.ctx, e, it.at, "B")
+	how, reason, err := r.carrier.Exposes(r.ctx, e, it.at, "B")
 	switch {
 	case err != nil:
 		return err
@@ -185,9 +185,17 @@ func (r *run) stage(it *item, e *inspect.Entry, here *transform.Entry) error {
 		if !r.view.Raise(string(it.at), codeEncrypted.Because("it cannot be decrypted: %v", e.Undecryptable)) {
 			return nil
 		}
-	case reason != "":
-		r.view.Raise(string(it.at), codeExposed.Because("%s", reason))
-		return nil
+	case how != objects.Safe:
+		found := codeExposed.Because("%s", reason)
+		switch how {
+		case objects.AsOthers:
+			found = found.Decided(finding.Noted)
+		case objects.Unreadable:
+			found = found.Decided(finding.Refused)
+		}
+		if !r.view.Raise(string(it.at), found) {
+			return nil
+		}
 	}
 	count := r.section.of(it.key)
 	if count.Created++; here != nil {

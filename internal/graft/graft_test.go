@@ -3,7 +3,6 @@ package graft
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -203,56 +202,6 @@ func problems(r *transform.Report) (all []string) {
 	return all
 }
 
-// TestDecisions checks decisions about single objects: each overrides the decision about all, and a
-// decision about no object of the archive refuses the run.
-func TestDecisions(t *testing.T) {
-	mine := func(line string) string { return strings.Replace(line, `\"uid`, `\"generation\":2,\"uid`, 1) }
-	all := []string{core("Namespace", "namespaces", "", "a", ""), widgets("v1"), core("ConfigMap", "configmaps", "a", "c", ""),
-		core("Secret", "secrets", "a", "s", ""), widget("v1")}
-	theirs := []string{all[0], all[1]}
-	for _, line := range all[2:] {
-		theirs = append(theirs, mine(line))
-	}
-	in, from := build(t, all...), build(t, theirs...)
-	const cm, secret, custom = "/registry/configmaps/a/c", "/registry/secrets/a/s", "/registry/example.com/widgets/a/w"
-	for flags, taken := range map[string][]string{
-		"take keep:cm/a/c":                            {secret, custom},
-		"keep take:secret/a/s take:widget/a/w":        {secret, custom},
-		"keep take:configmaps/a/c keep:cm/a/c!":       nil,
-		"take:secret/a/s take:cm/a/c keep:wdg/a/w!":   nil,
-		"take:secret/a/s take:cm/a/c take:widget/a/w": {cm, secret, custom},
-		"take:secret/a/s":                             nil,
-		"take keep:cm/a/other":                        nil,
-	} {
-		flags, usage := strings.CutSuffix(flags, "!")
-		line := "--on-conflict=" + strings.ReplaceAll(flags, " ", ",")
-		r, out, err := importing(t, in, from, line, "not-an-archive")
-		if taken == nil {
-			require.Error(t, err, flags)
-			var mistake *transform.UsageError
-			require.Equal(t, usage, errors.As(err, &mistake), "%s: %v", flags, err)
-			continue
-		}
-		require.NoError(t, err, "%s: %v", flags, problems(r))
-		require.Len(t, r.Problems, 4, flags)
-		before, is := live(t, in), live(t, out)
-		for _, key := range []string{cm, secret, custom} {
-			require.Equal(t, slices.Contains(taken, key), before[key] != is[key], "%s: %s", flags, key)
-		}
-	}
-	_, err := parseDecisions([]string{"take", "keep"})
-	require.ErrorContains(t, err, "is both keep and take")
-	for _, flag := range []string{"other", "take:", "take:cm", "keep:cm/", "keep:cm/a/", "keep:cm/a/b/c", "take:/c"} {
-		_, err := parseDecisions([]string{flag})
-		require.ErrorContains(t, err, "it takes keep, take,", flag)
-	}
-	for flag, want := range map[string]string{"take:cm/c": "TYPE/NAMESPACE/NAME", "take:ns/a/b": "give TYPE/NAME",
-		"take:nosuch/a/b": "nosuch"} {
-		_, _, err := importing(t, in, from, "--on-conflict="+flag, "not-an-archive")
-		require.ErrorContains(t, err, want)
-	}
-}
-
 // TestOnConflict checks the two decisions.
 func TestOnConflict(t *testing.T) {
 	in := build(t, core("Namespace", "namespaces", "", "a", ""), svc("x", "10.0.0.5", 30001),
@@ -427,9 +376,24 @@ func TestEncryption(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, live(t, from)[key], live(t, out)[key], "the stored bytes stay")
 
+	r, out, err = run(theirs, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"warning would-be-plaintext secrets/a/s"}, problems(r), "as all Secrets of B")
+	require.Equal(t, plain, live(t, out)[key].Value)
+	in = build(t, core("Namespace", "namespaces", "", "a", ""))
 	r, _, err = run(theirs, nil)
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Equal(t, []string{"error would-be-plaintext secrets/a/s"}, problems(r))
+	_, out, err = run(theirs, nil, "would-be-plaintext")
+	require.NoError(t, err)
+	require.Equal(t, plain, live(t, out)[key].Value)
+	const other = "/registry/secrets/a/x"
+	in = build(t, core("Namespace", "namespaces", "", "a", ""),
+		"put "+other+" "+strconv.Quote(secrettest.Encrypt(t, ours, "secrets", other, plain)))
+	r, _, err = run(theirs, nil, "would-be-plaintext")
+	require.ErrorIs(t, err, transform.ErrRefused, "perhaps no server of B reads plaintext")
+	require.Contains(t, problems(r), "error would-be-plaintext secrets/a/s")
+	in = build(t, core("Namespace", "namespaces", "", "a", ""))
 	r, _, err = run(nil, nil)
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Contains(t, problems(r), "error encrypted secrets/a/s")

@@ -232,12 +232,18 @@ func (n *names) checkNamespaces() error {
 		if e == nil {
 			continue
 		}
-		if meta, err := e.Meta(); err == nil && e.Undecryptable == nil && !meta.DeletionTimestamp.IsZero() {
+		if isTerminating(e) {
 			n.view.Raise(key, codeTerminating.Because(
 				"it is being deleted: the namespace controller would delete the imported objects too"))
 		}
 	}
 	return nil
+}
+
+// isTerminating reports whether an object is being deleted.
+func isTerminating(e *transform.Entry) bool {
+	meta, err := e.Meta()
+	return err == nil && e.Undecryptable == nil && !meta.DeletionTimestamp.IsZero()
 }
 
 // definition is a CustomResourceDefinition with the versions of items.
@@ -267,6 +273,9 @@ func (n *names) checkDefinition(it *item, e *transform.Entry, t *inspect.Type) e
 		case err != nil || entry.Undecryptable != nil:
 			n.view.Raise(key, transform.Unreadable(cmp.Or(entry.Undecryptable, err)))
 			d.crd = nil
+		case isTerminating(entry):
+			n.view.Raise(key, codeCRDTerminating.Because(
+				"it is being deleted: its API server would delete the imported objects too"))
 		}
 	}
 	if d.crd == nil {

@@ -3,14 +3,15 @@ package graft
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// checkQuotas reports ResourceQuotas of which the objects of a namespace use more than they allow:
-// API servers refuse further objects.
+// checkQuotas reports ResourceQuotas of which the objects of a namespace use more than they allow: an
+// API server would have refused the items. A quota of the archive was exceeded in the origin too.
 func (r *run) checkQuotas() error {
 	type space struct{ prefix, namespace string }
 	seen := map[space]bool{}
@@ -37,7 +38,7 @@ func (r *run) checkQuota(storage machines.Storage, key string, q *corev1.Resourc
 	if err != nil {
 		return err
 	}
-	usage := native.NewQuota(q, now)
+	usage, came := native.NewQuota(q, now), native.NewQuota(q, now)
 	unread, first, why := 0, "", error(nil)
 	for _, t := range r.types.All() {
 		if !t.Namespaced || !usage.Counts(t.Resource) {
@@ -47,7 +48,11 @@ func (r *run) checkQuota(storage machines.Storage, key string, q *corev1.Resourc
 			if of, err := e.ParseKey(); err != nil || of.Namespace != q.Namespace || of.Resource != t.Resource {
 				return nil
 			}
-			if err := usage.Add(t.Resource, e.Value); err != nil {
+			err := usage.Add(t.Resource, e.Value)
+			if err == nil && r.byKey[string(e.Key)] != nil {
+				err = came.Add(t.Resource, e.Value)
+			}
+			if err != nil {
 				if unread++; unread == 1 {
 					first, why = string(e.Key), err
 				}
@@ -59,12 +64,15 @@ func (r *run) checkQuota(storage machines.Storage, key string, q *corev1.Resourc
 		}
 	}
 	for _, one := range usage.Exceeded() {
-		r.view.Raise(key, codeQuotaExceeded.Because("%s is %s, and the namespace uses %s", one.Resource, one.Allowed,
-			one.Used))
+		found := codeQuotaExceeded.Because("%s is %s, and the namespace uses %s", one.Resource, one.Allowed, one.Used)
+		if r.byKey[key] != nil || !came.Uses(one.Resource) {
+			found = found.Decided(finding.Noted)
+		}
+		r.view.Raise(key, found)
 	}
 	if unread > 0 {
 		r.view.Raise(key, codeQuotaExceeded.Because("unknown: the usage of %d objects; the first is %s: %v", unread,
-			first, why))
+			first, why).Decided(finding.Noted))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/archive"
 	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -43,7 +44,8 @@ B's record, or takes the archive's record. A decision about one object overrides
 	Codes:      codes(),
 	Settles: map[string]string{
 		codeEncrypted.Name: "decrypt it with --archive-encryption-config FILE, the configuration of the origin",
-		codeExposed.Name:   "give --encryption-config FILE, the configuration of the API servers of B",
+		codeExposed.Name: "give --encryption-config FILE, the configuration of the API servers of B, " +
+			"if they have one",
 		codeKeyExists.Name: "decide with --on-conflict keep or take, or by object with --on-conflict " +
 			"take:TYPE/[NAMESPACE/]NAME",
 		codeOwnerOutside.Name:     "extract the owners too, with --needed, if the origin has them",
@@ -54,7 +56,8 @@ B's record, or takes the archive's record. A decision about one object overrides
 	Sections: []transform.Section{&Imported{}},
 	Flags: []transform.Flag{
 		{Name: "on-conflict", Default: []string{}, Usage: "`keep|take[:TYPE/[NAMESPACE/]NAME]`: if B has the key " +
-			"with another value, keep B's record, or take the archive's record; of all objects, or of one; may be repeated"},
+			"with another value, keep B's record, or take the archive's record; of all objects, or of " +
+			"one; may be repeated"},
 		{Name: "to-prefix", Usage: "put the records below the storage prefix `Q`; requires --prefix, their prefix in " +
 			"the archive"},
 		{Name: "archive-encryption-config", Usage: "decrypt values of the archive with the EncryptionConfiguration " +
@@ -126,11 +129,12 @@ var (
 	codeUnlistedVersion  = finding.Lookup("unlisted-version").As(finding.Error, finding.WentOn)
 	codeNamespaceMissing = finding.Lookup("namespace-missing")
 	codeTerminating      = finding.Lookup("namespace-terminating")
+	codeCRDTerminating   = finding.Lookup("crd-terminating")
 	codeOwnerOutside     = finding.Lookup("owner-outside")
 	codeOwnersUnread     = finding.Lookup("owners-unread")
 	codeUndecodable      = finding.Undecodable.As(finding.Error, finding.WentOn)
 	codeEncrypted        = finding.Lookup("encrypted")
-	codeExposed          = finding.Lookup("would-be-plaintext").As(finding.Error, "")
+	codeExposed          = finding.Lookup("would-be-plaintext").As(finding.Error, finding.WentOn)
 	codeLayout           = finding.Lookup("unsupported-layout").As(finding.Error, "")
 )
 
@@ -140,18 +144,23 @@ var (
 	codeNeedMissing    = finding.Lookup("need-missing")
 	codeNodeMissing    = finding.Lookup("node-missing")
 	codeVolumeHeld     = finding.Lookup("volume-held")
+	codeVolumeTwice    = finding.Lookup("volume-twice")
 	codeAddressOutside = finding.Lookup("address-outside")
 	codePrefixNew      = finding.Lookup("prefix-new")
 	codeUnadmitted     = finding.Lookup("unadmitted")
 	codeQuotaExceeded  = finding.Lookup("quota-exceeded")
+	codeDenied         = policy.CodeDenied.As(finding.Error, finding.WentOn)
+	codeNotEvaluated   = policy.CodeNotEvaluated.As(finding.Warning, "")
 )
 
 func codes() []*finding.Code {
 	return []*finding.Code{
 		codeNotArchive, codePrefixNew, codeKeyExists, codeDuplicateUID, codeNoDefinition, codeUnlistedVersion,
-		codeNamespaceMissing, codeTerminating, codeOwnerOutside, codeOwnersUnread, codeNeedMissing, codeNodeMissing,
-		codeVolumeHeld,
-		objects.CodeVolumeFreed, transform.CodeAddress, codeAddressOutside, codeUnadmitted, codeQuotaExceeded,
+		codeNamespaceMissing, codeTerminating, codeCRDTerminating, codeOwnerOutside, codeOwnersUnread,
+		codeNeedMissing, codeNodeMissing,
+		codeVolumeHeld, codeVolumeTwice,
+		objects.CodeVolumeFreed, transform.CodeAddress, codeAddressOutside, codeUnadmitted, codeDenied,
+		codeNotEvaluated, codeQuotaExceeded,
 		codeEncrypted, codeExposed, codeUndecodable, finding.UnknownKey, codeLayout, codeNotFound,
 	}
 }

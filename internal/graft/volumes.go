@@ -33,7 +33,9 @@ func (r *run) storages(resources ...string) (all []machines.Storage) {
 // and a volume whose claim is gone, which its reclaim policy destroys.
 func (r *run) checkVolumes() error {
 	for _, storage := range r.storages(claims, volumes) {
+		handles := map[[2]string]string{} // keys by driver and handle
 		err := machines.Each(r.ctx, storage, volumes, "", func(e *transform.Entry, pv *corev1.PersistentVolume) error {
+			r.checkHandle(handles, string(e.Key), pv)
 			return cmp.Or(r.checkPlace(storage, string(e.Key), pv), r.checkVolume(storage, string(e.Key), pv))
 		})
 		if err != nil {
@@ -64,6 +66,26 @@ func (r *run) checkVolumes() error {
 		}
 	}
 	return nil
+}
+
+// checkHandle reports two volumes with the same storage, if one of them is an item.
+func (r *run) checkHandle(handles map[[2]string]string, key string, pv *corev1.PersistentVolume) {
+	csi := pv.Spec.CSI
+	if csi == nil || csi.VolumeHandle == "" {
+		return
+	}
+	at := [2]string{csi.Driver, csi.VolumeHandle}
+	first := handles[at]
+	switch {
+	case first == "":
+		handles[at] = key
+	case r.byKey[key] != nil:
+		r.view.Raise(key, codeVolumeTwice.Because("volume %q of %s is also that of %s", csi.VolumeHandle,
+			csi.Driver, first))
+	case r.byKey[first] != nil:
+		r.view.Raise(first, codeVolumeTwice.Because("volume %q of %s is also that of %s", csi.VolumeHandle,
+			csi.Driver, key))
+	}
 }
 
 // checkPlace reports the nodes that an imported local volume names and that are missing.

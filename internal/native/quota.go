@@ -93,6 +93,12 @@ func (q *Quota) Add(of schema.GroupResource, value []byte) (err error) {
 	return err
 }
 
+// Uses reports whether the objects use a resource.
+func (q *Quota) Uses(resource string) bool {
+	used := q.used[corev1.ResourceName(resource)]
+	return used.Sign() > 0
+}
+
 // Excess is a resource of which the objects use more than the quota allows, as quantities.
 type Excess struct{ Resource, Used, Allowed string }
 

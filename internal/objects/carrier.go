@@ -20,6 +20,8 @@ type Carrier struct {
 	// undecryptable has a key of each type for which all encrypted values in the input are
 	// undecryptable.
 	undecryptable map[typeAt]string
+	encrypted     map[typeAt]bool // the types with encrypted values in the input
+	plain         map[typeAt]bool // the types with values in plaintext
 }
 
 // typeAt is a type below a storage prefix.
@@ -34,8 +36,9 @@ func NewCarrier(ctx context.Context, v *transform.View, from *inspect.Reader) (*
 	if err != nil {
 		return nil, err
 	}
-	c := &Carrier{view: v, leases: leases, undecryptable: map[typeAt]string{}}
-	return c, c.findUndecryptable(ctx)
+	c := &Carrier{view: v, leases: leases, undecryptable: map[typeAt]string{},
+		encrypted: map[typeAt]bool{}, plain: map[typeAt]bool{}}
+	return c, c.findEncryption(ctx)
 }
 
 // TTL returns the TTL of a lease of the other snapshot in seconds; 0 for no lease or a missing
@@ -81,44 +84,66 @@ func (c *Carrier) grant(ctx context.Context, id int64) (int64, error) {
 	return 0, nil
 }
 
-// Exposed returns why a value of the other snapshot must not be stored as plaintext, "" if it is
-// safe: the value is encrypted there, or the input encrypts its type. here names the input in the
-// reason.
-func (c *Carrier) Exposed(ctx context.Context, from *inspect.Entry, to []byte, here string) (reason string, err error) {
+// Exposure is how the input would store an encrypted value of the other snapshot.
+type Exposure int
+
+// The exposures.
+const (
+	Safe     Exposure = iota // encrypted, or plaintext in both snapshots
+	AsOthers                 // in plaintext, as all values of the type in the input
+	Exposed                  // in plaintext
+	// Unreadable is plaintext beside encrypted values of an unknown configuration: perhaps no API
+	// server of the input reads plaintext.
+	Unreadable
+)
+
+// Exposes returns how a value of the other snapshot would be stored, and the reason unless it is
+// Safe. here names the input in the reason.
+func (c *Carrier) Exposes(
+	ctx context.Context, from *inspect.Entry, to []byte, here string,
+) (how Exposure, reason string, err error) {
 	encrypts, err := c.view.Encrypts(ctx, to)
 	if err != nil || encrypts {
-		return "", err
+		return Safe, "", err
 	}
 	layouts, err := c.view.Layouts(ctx)
 	if err != nil {
-		return "", err
+		return Safe, "", err
 	}
 	key, _, _ := layouts.Parse(to)
-	example, undecryptable := c.undecryptable[typeAt{key.Prefix, key.Resource}]
-	switch {
-	case isEncrypted(from.Stored):
-		return fmt.Sprintf("it is encrypted, and %s would be stored in the clear here: no configuration encrypts them",
-			key.Resource), nil
+	at := typeAt{key.Prefix, key.Resource}
+	example, undecryptable := c.undecryptable[at]
+	switch clear := fmt.Sprintf("it is encrypted, and %s would be stored in the clear here: ", key.Resource); {
 	case undecryptable:
-		return fmt.Sprintf("%s encrypts %s, as %q, and no configuration says how: it would be stored in the clear",
-			here, key.Resource, example), nil
+		return Unreadable, fmt.Sprintf("%s encrypts %s, as %q, and no configuration says how: it would be stored "+
+			"in the clear", here, key.Resource, example), nil
+	case !isEncrypted(from.Stored):
+		return Safe, "", nil
+	case c.plain[at] && !c.encrypted[at]:
+		return AsOthers, clear + "all others are", nil
+	default:
+		return Exposed, clear + "no configuration encrypts them", nil
 	}
-	return "", nil
 }
 
 func isEncrypted(stored []byte) bool { return encoding.Detect(stored) == encoding.FormatEncrypted }
 
-// findUndecryptable finds the types for which all encrypted values in the input are undecryptable.
-// One decryptable value shows that the configuration is the servers' configuration.
-func (c *Carrier) findUndecryptable(ctx context.Context) error {
+// findEncryption finds the types with encrypted values in the input, those with values in
+// plaintext, and those for which all encrypted values are undecryptable. One decryptable value shows that the
+// configuration is the servers' configuration.
+func (c *Carrier) findEncryption(ctx context.Context) error {
 	known := map[typeAt]bool{}
 	return stream.Each(c.view.Reader().Raw(ctx, nil), func(e inspect.Entry) error {
-		if !isEncrypted(e.Stored) {
-			return nil
-		}
 		key, err := e.ParseKey()
 		at := typeAt{key.Prefix, key.Resource}
-		if err != nil || known[at] {
+		if err != nil {
+			return nil
+		}
+		if !isEncrypted(e.Stored) {
+			c.plain[at] = true
+			return nil
+		}
+		if c.encrypted[at] = true; known[at] {
 			return nil
 		}
 		switch knows, err := c.knows(ctx, &e); {

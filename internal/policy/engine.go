@@ -32,6 +32,7 @@ type Options struct {
 	User   string // of the request; "" is DefaultUser
 	Groups []string
 	Cost   int64 // CEL budget of a run in addition to that of each object; 0 is bounded.RunCost
+	Create bool  // requests create the objects; else they are updates without changes
 }
 
 // DefaultUser is the user of the request, with the groups of every authenticated user.
@@ -46,9 +47,10 @@ type Policy struct {
 	Failed   int      `json:"failed"`  // objects that were denied or for which an expression failed
 
 	match    *admissionapi.MatchResources
-	rejected *finding.Finding // reason for not evaluating the policy, or nil
-	secret   bool             // its params are Secrets
-	params   []runtime.Object // objects that its expressions may quote
+	does     admissionapi.OperationType // of the requests
+	rejected *finding.Finding           // reason for not evaluating the policy, or nil
+	secret   bool                       // its params are Secrets
+	params   []runtime.Object           // objects that its expressions may quote
 
 	mutating   *mutating.PolicyHook
 	validating []validating.PolicyHook // one hook for each binding
@@ -59,6 +61,7 @@ type Engine struct {
 	Policies []*Policy // by kind and name
 	set      *Set
 	user     user.Info
+	does     admissionapi.OperationType // of the requests
 	types    *inspect.Types
 	known    map[*inspect.Type][]string // versions by type
 	unbound  []member                   // bindings without a policy
@@ -76,7 +79,11 @@ type Engine struct {
 // New compiles the policies of a set. Namespaces and params are read from the source; params of the
 // set replace stored params.
 func New(ctx context.Context, set *Set, from Source, o Options) (*Engine, error) {
-	e := &Engine{set: set, user: userOf(o), budget: &bounded.Budget{Limit: o.Cost}, known: map[*inspect.Type][]string{}}
+	e := &Engine{set: set, user: userOf(o), budget: &bounded.Budget{Limit: o.Cost}, known: map[*inspect.Type][]string{},
+		does: admissionapi.Update}
+	if o.Create {
+		e.does = admissionapi.Create
+	}
 	for _, p := range set.Mutating {
 		e.addMutating(p)
 	}
@@ -149,7 +156,8 @@ func (p *Policy) compiled(spec any, with error, without func() error) {
 func (p *Policy) String() string { return p.Kind + " " + p.Name }
 
 func (e *Engine) addMutating(spec *admissionapi.MutatingAdmissionPolicy) {
-	p := &Policy{Kind: Mutating, Name: spec.Name, Bindings: []string{}, match: spec.Spec.MatchConstraints}
+	p := &Policy{Kind: Mutating, Name: spec.Name, Bindings: []string{}, match: spec.Spec.MatchConstraints,
+		does: e.does}
 	hook := &mutating.PolicyHook{Policy: spec}
 	for _, b := range e.set.MutatingBindings {
 		if b.Spec.PolicyName == spec.Name {
@@ -165,7 +173,8 @@ func (e *Engine) addMutating(spec *admissionapi.MutatingAdmissionPolicy) {
 }
 
 func (e *Engine) addValidating(spec *admissionapi.ValidatingAdmissionPolicy) {
-	p := &Policy{Kind: Validating, Name: spec.Name, Bindings: []string{}, match: spec.Spec.MatchConstraints}
+	p := &Policy{Kind: Validating, Name: spec.Name, Bindings: []string{}, match: spec.Spec.MatchConstraints,
+		does: e.does}
 	evaluator, err := compileValidating(spec, true)
 	p.compiled(spec, err, func() error { _, err := compileValidating(spec, false); return err })
 	for _, b := range e.set.ValidatingBindings {
@@ -294,12 +303,20 @@ func (e *Engine) isParam(t *inspect.Type) bool {
 	})
 }
 
+// Rejected returns why a bound policy is not evaluated, nil if it is.
+func (p *Policy) Rejected() *finding.Finding {
+	if len(p.Bindings) == 0 {
+		return nil
+	}
+	return p.rejected
+}
+
 // names returns how the rules of a policy name a type; a rejected or unbound policy names none.
 func (p *Policy) names(t *inspect.Type, version string) named {
 	if p.rejected != nil || len(p.Bindings) == 0 {
 		return notNamed
 	}
-	return names(p.match, t, version)
+	return names(p.match, t, version, p.does)
 }
 
 // Unused returns a finding for each policy that is not evaluated or that matched no object, and for

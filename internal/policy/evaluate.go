@@ -147,30 +147,29 @@ func (r *request) mayBePlain() bool {
 	})
 }
 
-// objects returns the object and the old object of a request.
-func (r *request) objects() (object, old runtime.Object, err error) {
-	if r.plain { // content is not changed in place
-		return &unstructured.Unstructured{Object: r.content}, &unstructured.Unstructured{Object: r.content}, nil
-	}
-	if object, err = toObject(r.content); err != nil {
-		return nil, nil, err
-	}
-	return object, object.DeepCopyObject(), nil
-}
-
-// attributes returns the attributes of an update without changes.
+// attributes returns the attributes of a creation, or of an update without changes.
 func (r *request) attributes() (admission.Attributes, error) {
-	object, old, err := r.objects()
-	if err != nil {
-		return nil, err
+	var object, old runtime.Object
+	var options runtime.Object = &metav1.CreateOptions{}
+	var err error
+	if object = (&unstructured.Unstructured{Object: r.content}); !r.plain { // plain content is not changed in place
+		if object, err = toObject(r.content); err != nil {
+			return nil, err
+		}
+	}
+	if r.does == admissionapi.Update {
+		options = &metav1.UpdateOptions{}
+		if old = (&unstructured.Unstructured{Object: r.content}); !r.plain {
+			old = object.DeepCopyObject()
+		}
 	}
 	at, name, namespace := r.kind.GroupVersion().WithResource(r.Resource.Resource), r.object.Parsed.Name,
 		r.object.Parsed.Namespace
 	if r.Resource == (schema.GroupResource{Resource: "namespaces"}) {
 		namespace = name
 	}
-	return admission.NewAttributesRecord(object, old, r.kind, namespace, name, at, "", admission.Update,
-		&metav1.UpdateOptions{}, false, r.user), nil
+	return admission.NewAttributesRecord(object, old, r.kind, namespace, name, at, "", admission.Operation(r.does),
+		options, false, r.user), nil
 }
 
 // Validate evaluates the ValidatingAdmissionPolicies.

@@ -63,12 +63,14 @@ const (
 	byRules
 )
 
-// names returns how match constraints name a type for updates of objects at a version. Selectors
-// and object names are left to the evaluation.
-func names(m *admission.MatchResources, t *inspect.Type, version string) named {
+// names returns how match constraints name a type for requests about objects at a version.
+// Selectors and object names are left to the evaluation.
+func names(
+	m *admission.MatchResources, t *inspect.Type, version string, does admission.OperationType,
+) named {
 	found := notNamed
 	for _, rule := range m.ResourceRules {
-		if !has(rule.Operations, admission.Update, admission.OperationAll) || !rulesResource(rule.Rule, t) ||
+		if !has(rule.Operations, does, admission.OperationAll) || !rulesResource(rule.Rule, t) ||
 			!inScope(rule.Scope, t) {
 			continue
 		}

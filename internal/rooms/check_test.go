@@ -31,7 +31,7 @@ func mayImport() map[string][]string {
 			"internal/sandbox", "internal/save",
 			"internal/s3", "internal/serve", "internal/signature"),
 		changes: with("internal/machines", "internal/redact", "internal/bounded", "transform", "inspect",
-			"internal/objects", "internal/conversion", "internal/archive", "finding"),
+			"internal/objects", "internal/conversion", "internal/archive", "internal/policy", "finding"),
 		"transform": with("internal/bounded", "internal/machines", "internal/redact", "inspect",
 			"internal/publish", "finding", "internal/input"),
 		"transform/migrations": {"transform", "internal/kcp/move", "internal/policy", changes},

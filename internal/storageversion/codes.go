@@ -39,7 +39,7 @@ var (
 	codeOrphan          = finding.Lookup("orphan")
 	codeKeyMismatch     = finding.Lookup("key-mismatch").As(finding.Warning, "")
 	codeNoUID           = finding.Lookup("crd-without-uid")
-	codeTerminating     = finding.Lookup("crd-terminating")
+	codeTerminating     = finding.Lookup("crd-terminating").As(finding.Warning, "")
 	codeListKept        = finding.Lookup("stored-versions-kept")
 	codeDroppedNull     = finding.Lookup("dropped-null")
 	codeViolatesSchema  = finding.Lookup("violates-schema")

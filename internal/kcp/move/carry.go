@@ -81,7 +81,7 @@ func (c *carrier) carry(ctx context.Context, r original, change edit) error {
 	if err != nil {
 		return err
 	}
-	reason, err := c.stager.Exposed(ctx, r.Entry, to, "the shard")
+	_, reason, err := c.stager.Exposes(ctx, r.Entry, to, "the shard")
 	if err != nil {
 		return err
 	}
