@@ -75,7 +75,16 @@ func (c *cluster) create(t testing.TB, text string) {
 	}
 }
 
-func pluralOf(kind string) string { return strings.ToLower(kind) + "s" }
+func pluralOf(kind string) string {
+	singular := strings.ToLower(kind)
+	if stem, is := strings.CutSuffix(singular, "y"); is {
+		return stem + "ies"
+	}
+	if strings.HasSuffix(singular, "s") {
+		return singular + "es"
+	}
+	return singular + "s"
+}
 
 // podsOf returns the Pods of the shop once there are n.
 func (c *cluster) podsOf(t testing.TB, n int) (items []unstructured.Unstructured) {
