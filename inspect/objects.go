@@ -150,13 +150,18 @@ func (o *Object) Protobuf() (v encoding.Value, is bool) {
 }
 
 // NewObject decodes an entry of the given type. The key must parse.
-func NewObject(t *Type, e *Entry) *Object {
+func NewObject(t *Type, e *Entry) *Object { return newObject(t, e, native.DecodeParsed) }
+
+// NewUnmanaged is NewObject, but Content may lack metadata.managedFields: that takes less time.
+func NewUnmanaged(t *Type, e *Entry) *Object { return newObject(t, e, native.DecodeUnmanaged) }
+
+func newObject(t *Type, e *Entry, decode func(encoding.Value) (map[string]any, error)) *Object {
 	o := Undecoded(t, e)
 	v, err := e.ParseValue()
 	if o.Err = err; err != nil {
 		return o
 	}
-	o.Content, o.Err = native.DecodeParsed(v)
+	o.Content, o.Err = decode(v)
 	nameClaims(t, o.Content)
 	if errors.Is(o.Err, native.ErrUnknownKind) {
 		o.Partial = true

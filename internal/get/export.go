@@ -85,7 +85,7 @@ func (e *exporter) survey(asked []Asked) error {
 	}
 	services := Asked{Type: e.types.Of(schema.GroupResource{Resource: "services"})}
 	for _, a := range append([]Asked{services}, asked...) { // Services decide which Endpoints are left out
-		err := stream.Each(e.ahead(e.selected(a), (*gotten).decode), func(o *gotten) error {
+		err := stream.Each(e.ahead(e.selected(a), e.decode), func(o *gotten) error {
 			e.omitter.see(a.Type, o.Content)
 			if o.Err == nil && e.reason(a, o.Object) == "" && e.labels.Fits(o.Content) {
 				e.look(a.Type, o.Object)

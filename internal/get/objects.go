@@ -84,16 +84,22 @@ func (g *finder) each(work func(o *gotten), fn func(a Asked, o *gotten) error) e
 
 // choose decodes an object, and reports whether the object is readable and selected.
 func (g *finder) choose(o *gotten) bool {
-	o.decode()
+	g.decode(o)
 	o.unfit = !g.fits(o)
 	return o.Err == nil && !o.unfit
 }
 
-func (o *gotten) decode() {
-	if o.undecoded() {
-		o.Object = inspect.NewObject(o.Type, o.Entry)
-		o.AsServed()
+// decode decodes an object, without managedFields if neither the output nor a choice can need them.
+func (g *finder) decode(o *gotten) {
+	if !o.undecoded() {
+		return
 	}
+	read := inspect.NewUnmanaged
+	if g.ManagedFields || g.asksValues() || g.SortBy != "" {
+		read = inspect.NewObject
+	}
+	o.Object = read(o.Type, o.Entry)
+	o.AsServed()
 }
 
 func (o *gotten) undecoded() bool { return o.Content == nil && o.Err == nil }
@@ -236,7 +242,7 @@ func (g *finder) sorted(a Asked) iter.Seq2[*gotten, error] {
 			o     *gotten
 		}
 		var all []ranked
-		for item, err := range g.ahead(g.selected(a), (*gotten).decode) {
+		for item, err := range g.ahead(g.selected(a), g.decode) {
 			if err != nil {
 				return err
 			}

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// toContent converts a typed object to JSON content, like runtime.DefaultUnstructuredConverter in a
-// third of its time. Some types panic on bytes that no server stores, such as an invalid quantity.
-func toContent(obj runtime.Object) (content map[string]any, err error) {
+// Content converts a typed object to JSON content, like runtime.DefaultUnstructuredConverter in half
+// of its time. Some types panic on bytes that no server stores, such as an invalid quantity.
+func Content(obj runtime.Object) (content map[string]any, err error) {
 	defer func() {
 		if recover() != nil { // an error may quote the value
 			content, err = nil, errFieldType

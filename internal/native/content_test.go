@@ -16,7 +16,7 @@ import (
 func TestContent(t *testing.T) {
 	same := func(obj runtime.Object) {
 		want, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-		got, gotErr := toContent(obj)
+		got, gotErr := Content(obj)
 		require.Equal(t, err == nil, gotErr == nil, "%T: %v", obj, err)
 		require.Equal(t, want, got, "%T", obj)
 	}

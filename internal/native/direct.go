@@ -181,9 +181,10 @@ func acceptFieldSet(msg []byte) bool {
 		return false
 	}
 	text, n := protowire.ConsumeBytes(msg[1:])
-	if n != len(msg)-1 || len(text) == 0 || text[0] != '{' {
-		return false
-	}
+	return n == len(msg)-1 && isFieldSet(text)
+}
+
+func isFieldSet(text []byte) bool {
 	p := encoding.Scanner{Text: text, MaxDepth: 100}
-	return p.Value() && p.Next() == 0 && p.At == len(text) && !p.Huge
+	return len(text) > 0 && text[0] == '{' && p.Value() && p.Next() == 0 && p.At == len(text) && !p.Huge
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -20,7 +21,7 @@ import (
 )
 
 // direct reports whether Direct decodes a Pod with a field set, and checks that Decode accepts the
-// Pod too.
+// Pod too, and that DecodeUnmanaged leaves out nothing but managedFields.
 func direct(t *testing.T, fields string) bool {
 	t.Helper()
 	pod := &corev1.Pod{}
@@ -29,10 +30,18 @@ func direct(t *testing.T, fields string) bool {
 	require.NoError(t, err)
 	v := encoding.Value{Format: encoding.FormatProtobuf, GVK: corev1.SchemeGroupVersion.WithKind("Pod"), Raw: raw}
 	sure := NewDirect(pod, nil).Decode(v, &corev1.Pod{})
+	whole, err := DecodeParsed(v)
 	if sure {
-		_, err := DecodeParsed(v)
 		require.NoError(t, err, "%q", fields)
 	}
+	bare, bareErr := DecodeUnmanaged(v)
+	require.Equal(t, err, bareErr, "%q", fields)
+	if sure {
+		require.NotEqual(t, whole, bare)
+	}
+	unstructured.RemoveNestedField(whole, "metadata", "managedFields")
+	unstructured.RemoveNestedField(bare, "metadata", "managedFields")
+	require.Equal(t, whole, bare)
 	return sure
 }
 

@@ -42,7 +42,7 @@ func Encode(v encoding.Value, content map[string]any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := toContent(stored)
+	before, err := Content(stored)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
 	}

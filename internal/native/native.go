@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,7 +38,24 @@ func Decode(value []byte) (map[string]any, error) {
 }
 
 // DecodeParsed decodes a parsed value as JSON content.
-func DecodeParsed(v encoding.Value) (map[string]any, error) {
+func DecodeParsed(v encoding.Value) (map[string]any, error) { return decodeParsed(v, true) }
+
+// DecodeUnmanaged is DecodeParsed for content whose metadata.managedFields nobody reads: it may lack
+// them, since their content takes long to make.
+func DecodeUnmanaged(v encoding.Value) (map[string]any, error) { return decodeParsed(v, false) }
+
+// dropManaged removes the managedFields of an object, except such that have no content.
+func dropManaged(obj runtime.Object) {
+	of, err := meta.Accessor(obj)
+	if err != nil || slices.ContainsFunc(of.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		return m.FieldsV1 != nil && !isFieldSet(m.FieldsV1.GetRawBytes())
+	}) {
+		return
+	}
+	of.SetManagedFields(nil)
+}
+
+func decodeParsed(v encoding.Value, managed bool) (map[string]any, error) {
 	if v.Format != encoding.FormatProtobuf {
 		obj, _, err := encoding.DecodeObject(v.Raw)
 		if err == nil {
@@ -48,7 +67,10 @@ func DecodeParsed(v encoding.Value) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := toContent(obj)
+	if !managed {
+		dropManaged(obj)
+	}
+	content, err := Content(obj)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
 	}
@@ -180,5 +202,5 @@ func Metadata(value []byte) (map[string]any, error) {
 			Controller: o.Controller, BlockOwnerDeletion: o.BlockOwnerDeletion,
 		})
 	}
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
+	return Content(&typed)
 }

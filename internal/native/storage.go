@@ -63,7 +63,7 @@ func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) 
 		return nil, err
 	}
 	setDefaults(obj)
-	before, err := toContent(obj)
+	before, err := Content(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) 
 	if err != nil {
 		return nil, err
 	}
-	after, err := toContent(back)
+	after, err := Content(back)
 	for _, content := range []map[string]any{before, after} {
 		delete(content, "apiVersion")
 		delete(content, "kind")
@@ -157,7 +157,7 @@ func Convert(content map[string]any, to schema.GroupVersionKind) (map[string]any
 	if obj, err = convert(obj, to.GroupVersion()); err != nil {
 		return nil, err
 	}
-	out, err := toContent(obj)
+	out, err := Content(obj)
 	if err == nil {
 		out["apiVersion"], out["kind"] = to.ToAPIVersionAndKind()
 	}

@@ -119,7 +119,7 @@ func TestStubsAreValid(t *testing.T) {
 		s.object.PrepareForCreate(c.request("", obj), obj)
 		versioned, err := legacyscheme.Scheme.ConvertToVersion(obj, kindOf(content).GroupVersion())
 		require.NoError(t, err)
-		made, err := toContent(versioned)
+		made, err := Content(versioned)
 		require.NoError(t, err)
 		made["apiVersion"], made["kind"] = content["apiVersion"], content["kind"]
 		reasons, ofStatus, err := RefusedAgain(made)
@@ -149,7 +149,7 @@ func TestValidationSurvives(t *testing.T) {
 					continue
 				}
 				fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(2*seed+i), scheme.Codecs).Fill(obj)
-				content, err := toContent(obj)
+				content, err := Content(obj)
 				require.NoError(t, err)
 				content["apiVersion"], content["kind"] = gvk.ToAPIVersionAndKind()
 				contents = append(contents, content)
