@@ -31,7 +31,7 @@ type Config struct {
 	Token   string            // required of clients; "" if the connection itself authenticates
 	Secrets bool              // show credentials
 	Once    bool              // a watch ends after the objects
-	Brief   bool              // objects in rows of tables have no managedFields: kubectl shows none there
+	Brief   bool              // tables lack what kubectl does not show: managedFields, annotations, descriptions
 	Report  func(line string) // called with objects that are not served; calls are serialized
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/columns"
+	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/redact"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -30,7 +31,12 @@ func (s *store) ConvertToTable(ctx context.Context, obj, options runtime.Object)
 		asked = &metav1.TableOptions{}
 	}
 	if !asked.NoHeaders {
-		table.ColumnDefinitions = s.table.Columns
+		table.ColumnDefinitions = slices.Clone(s.table.Columns)
+	}
+	for i := range table.ColumnDefinitions {
+		if s.source.Brief {
+			table.ColumnDefinitions[i].Description = ""
+		}
 	}
 	now := time.Now()
 	switch o := obj.(type) {
@@ -150,14 +156,14 @@ func (p *page) metadata(
 		return nil, err
 	}
 	if p.source.Brief {
-		m.ManagedFields = nil
+		m.ManagedFields, m.Annotations = nil, nil
 	}
 	m.ResourceVersion = strconv.FormatInt(e.ModRevision, 10)
 	if hide == nil {
 		return m, nil
 	}
 	m.APIVersion, m.Kind = v.GVK.GroupVersion().String(), v.GVK.Kind
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+	content, err := native.Content(m)
 	if err == nil && hide.Object(e.Key, content) {
 		m = meta.AsPartialObjectMetadata(&unstructured.Unstructured{Object: content})
 	}
@@ -180,6 +186,7 @@ func (s *store) rowOf(o *unstructured.Unstructured, include metav1.IncludeObject
 	if row.Object.Object = o; include != metav1.IncludeObject { // also for IncludeNone: the handlers remove it
 		if s.source.Brief {
 			o.SetManagedFields(nil)
+			o.SetAnnotations(nil)
 		}
 		row.Object.Object = meta.AsPartialObjectMetadata(o)
 	}

@@ -34,7 +34,7 @@ func TestTableRows(t *testing.T) {
 	}
 }
 
-// TestBriefRows checks that brief rows lack managedFields and nothing else.
+// TestBriefRows checks that brief rows lack managedFields and annotations, and nothing else.
 func TestBriefRows(t *testing.T) {
 	whole := start(t, everyKey)
 	brief := start(t, everyKey, func(c *serve.Config) { c.Brief = true })
@@ -46,7 +46,7 @@ func TestBriefRows(t *testing.T) {
 			var o metav1.PartialObjectMetadata
 			require.NoError(t, json.Unmarshal(row.Object.Raw, &o))
 			managed += len(o.ManagedFields)
-			o.ManagedFields = nil
+			o.ManagedFields, o.Annotations = nil, nil
 			var is metav1.PartialObjectMetadata
 			require.NoError(t, json.Unmarshal(got.Rows[i].Object.Raw, &is))
 			require.Equal(t, o, is, gvr)
