@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Content converts a typed object to JSON content, like runtime.DefaultUnstructuredConverter in half
-// of its time. Some types panic on bytes that no server stores, such as an invalid quantity.
+// Content converts a typed object to JSON content, like runtime.DefaultUnstructuredConverter but
+// faster. Some types panic on bytes that no server stores, such as an invalid quantity.
 func Content(obj runtime.Object) (content map[string]any, err error) {
 	defer func() {
 		if recover() != nil { // an error may quote the value

@@ -28,7 +28,8 @@ func TestContent(t *testing.T) {
 				continue
 			}
 			if seed > 0 {
-				fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(seed), scheme.Codecs).NilChance(float64(seed%5) / 5).Fill(obj)
+				fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(seed), scheme.Codecs)
+				fill.NilChance(float64(seed%5) / 5).Fill(obj)
 			}
 			same(obj)
 		}

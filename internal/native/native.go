@@ -40,20 +40,9 @@ func Decode(value []byte) (map[string]any, error) {
 // DecodeParsed decodes a parsed value as JSON content.
 func DecodeParsed(v encoding.Value) (map[string]any, error) { return decodeParsed(v, true) }
 
-// DecodeUnmanaged is DecodeParsed for content whose metadata.managedFields nobody reads: it may lack
-// them, since their content takes long to make.
+// DecodeUnmanaged is DecodeParsed for callers that read no metadata.managedFields: these may be
+// missing, since their content takes long to make.
 func DecodeUnmanaged(v encoding.Value) (map[string]any, error) { return decodeParsed(v, false) }
-
-// dropManaged removes the managedFields of an object, except such that have no content.
-func dropManaged(obj runtime.Object) {
-	of, err := meta.Accessor(obj)
-	if err != nil || slices.ContainsFunc(of.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
-		return m.FieldsV1 != nil && !isFieldSet(m.FieldsV1.GetRawBytes())
-	}) {
-		return
-	}
-	of.SetManagedFields(nil)
-}
 
 func decodeParsed(v encoding.Value, managed bool) (map[string]any, error) {
 	if v.Format != encoding.FormatProtobuf {
@@ -76,6 +65,17 @@ func decodeParsed(v encoding.Value, managed bool) (map[string]any, error) {
 	}
 	content["apiVersion"], content["kind"] = v.GVK.ToAPIVersionAndKind()
 	return content, nil
+}
+
+// dropManaged removes the managedFields of an object, unless some have no content.
+func dropManaged(obj runtime.Object) {
+	of, err := meta.Accessor(obj)
+	if err != nil || slices.ContainsFunc(of.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		return m.FieldsV1 != nil && !isFieldSet(m.FieldsV1.GetRawBytes())
+	}) {
+		return
+	}
+	of.SetManagedFields(nil)
 }
 
 // As decodes a parsed value into a typed object; unknown fields are dropped. The parameters are the
