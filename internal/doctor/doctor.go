@@ -338,11 +338,10 @@ func checkFile(d *doctor) error {
 	checkQuota(d, int64(st.Pages)*int64(st.PageSize))
 	most := ""
 	if bump := snapshot.MostBump(st.Revision); bump < 1_000_000_000 { // the number in the remedy
-		most = fmt.Sprintf("; a server dies of a higher --bump-revision than %d here", bump)
+		most = fmt.Sprintf("; at most %d may be added with --bump-revision here, or etcd does not start", bump)
 	}
-	d.raise(nil, codeBumpRevision, "the store is at revision %d; clients of the cluster may have seen higher "+
-		"ones, and would "+
-		"take what they cached for newer than what a plain restore holds%s", st.Revision, most)
+	d.raise(nil, codeBumpRevision, "the store is at revision %d. Clients that have seen later revisions keep "+
+		"their caches after a plain restore, and miss changes%s", st.Revision, most)
 	return nil
 }
 
