@@ -33,18 +33,23 @@ var (
 	errNoLog = finding.WithLasting(ErrLog, "if etcd keeps its log elsewhere (etcd --wal-dir), save a snapshot "+
 		"with both folders: etcdshift save --data-dir DIR --wal-dir WAL OUT; else use the data directory of another "+
 		"member, or the file member/snap/db, which is the database without the latest writes")
+	// errNoGivenLog is ErrLog for a folder of Config.LogDir without a log.
+	errNoGivenLog = finding.WithLasting(ErrLog, "give the folder of this member's log, with its files *.wal")
 )
 
 // dataDir is the data directory of a member.
 type dataDir struct {
 	db  string // the path of the database
 	log string // the folder of the log
+	own bool   // the log is that of the directory
+
+	peers []string // data directories of other members
 }
 
 // findDataDir returns the parts of a data directory, or of its folder "member".
 func findDataDir(path string) (d dataDir, is bool) {
 	for _, member := range []string{filepath.Join(path, "member"), path} {
-		d = dataDir{filepath.Join(member, "snap", "db"), filepath.Join(member, "wal")}
+		d = dataDir{filepath.Join(member, "snap", "db"), filepath.Join(member, "wal"), true, nil}
 		if info, err := os.Stat(d.db); err == nil && info.Mode().IsRegular() {
 			return d, true
 		}
@@ -83,7 +88,10 @@ func (in *input) loadDirectory(ctx context.Context, cfg Config) (size int64, err
 		return 0, fmt.Errorf("%w: a directory without member/snap/db is not the data directory of an etcd "+
 			"member, and this one has no snapshots of etcdbrctl", ErrNotSnapshot)
 	}
-	d.log = cmp.Or(cfg.LogDir, d.log)
+	if cfg.LogDir != "" {
+		d.log, d.own = cfg.LogDir, false
+	}
+	d.peers = cfg.Peers
 	size, err = in.loadMember(ctx, cfg, d)
 	if received := d.received(err); received != "" { // a server takes it for its database
 		d.db = received
@@ -178,6 +186,7 @@ type tail struct {
 	begin, end uint64 // the entry of the database, and the last one to apply
 	members    int    // entries that change members, not applied
 	lone       bool   // the member is the only voter
+	peers      bool   // logs of other members are known
 	most       int64  // limit of the bytes of the records
 }
 
@@ -189,9 +198,12 @@ func newTail(ctx context.Context, base *Snapshot, d dataDir) (*tail, error) {
 	}
 	t := &tail{base: base, begin: st.ConsistentIndex}
 	if t.log, err = wal.Scan(ctx, d.log, t.begin); err != nil {
+		if errors.Is(err, wal.ErrMissing) && !d.own {
+			return nil, fmt.Errorf("%w: %w", errNoGivenLog, err)
+		}
 		return nil, logError(err)
 	}
-	voters, err := voters(ctx, base, &st)
+	voters, err := voters(ctx, base, &st, t.log.Node)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +224,10 @@ func newTail(ctx context.Context, base *Snapshot, d dataDir) (*tail, error) {
 	if err != nil {
 		return nil, logError(err)
 	}
-	return t, nil
+	if t.peers = len(d.peers) > 0; t.peers && !t.lone {
+		t.end, err = t.majority(ctx, d.peers, voters)
+	}
+	return t, err
 }
 
 // gap is the error for a log that begins too late.
@@ -234,18 +249,20 @@ func logError(err error) error {
 	return fmt.Errorf("%w: %w", ErrLog, err)
 }
 
-// voters returns the ids of the voting members; none if the database knows no members yet.
-func voters(ctx context.Context, s *Snapshot, st *Status) (ids []uint64, err error) {
+// voters returns the ids of the voting members, by a member with the id node; none if the database
+// knows no members yet.
+func voters(ctx context.Context, s *Snapshot, st *Status, node uint64) (ids []uint64, err error) {
 	err = s.entries(ctx, metaBucket, func(k, v []byte) error {
 		if string(k) == "confState" {
 			ids = votersOf(v)
 		}
 		return nil
 	})
-	if len(ids) > 0 || err != nil {
+	if slices.Contains(ids, node) || err != nil {
 		return ids, err
 	}
-	for _, m := range st.Members { // before etcd 3.5
+	ids = nil
+	for _, m := range st.Members { // before etcd 3.5, or restored: the state is that of another cluster
 		var id uint64
 		if _, err := fmt.Sscanf(m.ID, "%x", &id); err == nil && !m.Learner {
 			ids = append(ids, id)
@@ -366,8 +383,11 @@ func (t *tail) say(ctx context.Context, in *input) error {
 		if len(keys) == maxNamed {
 			text += " and others"
 		}
-		in.warn("%d entries of the log after entry %d are left out: this member does not know whether they are "+
-			"committed, and other members may have them%s", n, t.end, text)
+		why := "this member does not know whether they are committed, and other members may have them"
+		if t.peers {
+			why = "the logs do not prove that they are committed"
+		}
+		in.warn("%d entries of the log after entry %d are left out: %s%s", n, t.end, why, text)
 	}
 	return nil
 }

@@ -32,6 +32,9 @@ type Config struct {
 
 	// LogDir is the folder of the log of a data directory; "": its member/wal.
 	LogDir string
+	// Peers are data directories of other members of the cluster, or their logs: entries in a
+	// majority of the logs count as committed.
+	Peers []string
 
 	// File, if set, is read instead of the file at path; path is then only the name in messages.
 	// File is closed with the snapshot, unless KeepFile is set.

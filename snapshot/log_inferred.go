@@ -20,7 +20,7 @@ type InferredHistory struct {
 	Flagged    int            `json:"flagged"`    // other writes up to the compact revision, which are left out
 	FreePages  int            `json:"freePages"`  // records without a complete state, in free pages of the output
 	Unfindable int            `json:"unfindable"` // others, which a search of the free pages does not find
-	Unknown    []UnknownValue `json:"unknown"`    // keys of before the log, by key
+	Unknown    []UnknownValue `json:"unknown"`    // keys that existed before the log, by key
 }
 
 // UnknownValue is a key that existed, with an unknown value.

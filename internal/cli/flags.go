@@ -103,7 +103,7 @@ func snapshotConfig(c *cli.Context) snapshot.Config {
 	n, _ := parseSize(c.String("max-expand"))
 	// These commands seldom print the digest.
 	late := slices.Contains([]string{"get", "kubectl"}, c.Command.Name)
-	return snapshot.Config{MaxExpand: n, LateDigest: late, FreePages: c.Bool("free-pages")}
+	return snapshot.Config{MaxExpand: n, LateDigest: late, FreePages: c.Bool("free-pages") || c.IsSet("wal")}
 }
 
 var sizeSyntax = pattern.New(`^([0-9]+)(?:([kmgt])(i?))?b?$`)

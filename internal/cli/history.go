@@ -105,6 +105,7 @@ type historyOptions struct {
 	format              string
 	at                  *moment // nil for all
 	atText              string  // of at, as it was given
+	mark                string  // of records that the states do not have
 	all, secrets, quiet bool
 }
 

@@ -40,7 +40,8 @@ cluster without quorum, "etcdctl snapshot save" still saves the data of one memb
 
 --data-dir DIR makes OUT from the data directory of a stopped or dead member, and does not change DIR. OUT has the
 database and the later entries of the write-ahead log: the data of the member after a restart. In a cluster of several
-members, entries that may not be committed are left out, and a warning lists their keys. DIR may also be a folder with
+members, entries that may not be committed are left out, and a warning lists their keys: --peer names the data
+directories of other members, and entries in a majority of the logs are committed. DIR may also be a folder with
 backups of etcdbrctl (Gardener): OUT then has the newest full snapshot (Full-*) and the delta snapshots after it
 (Incr-*), up to --at.
 
@@ -64,6 +65,8 @@ interrupted. With any status except 0 there is no OUT.`,
 				"time: RFC 3339 or a UTC date and time"},
 			&cli.StringFlag{Name: "wal-dir",
 				Usage: "with --data-dir, read the log in the folder `DIR`, as of etcd --wal-dir (default: member/wal)"},
+			&cli.StringSliceFlag{Name: "peer", Usage: "with --data-dir, also read the log of another member, from its " +
+				"data directory `DIR`; repeatable"},
 			&cli.BoolFlag{Name: "wal-history",
 				Usage: "with --data-dir, put back compacted revisions that the log still has"},
 			&cli.StringFlag{Name: "base",
@@ -150,6 +153,8 @@ func runSave(c *cli.Context, args []string) error {
 		return usagef(commandPath(c), "--wal-history needs --data-dir DIR: it reads the log of a data directory")
 	case c.IsSet("wal-dir") && c.String("data-dir") == "":
 		return usagef(commandPath(c), "--wal-dir needs --data-dir DIR, the data directory of this log")
+	case c.IsSet("peer") && c.String("data-dir") == "":
+		return usagef(commandPath(c), "--peer needs --data-dir DIR: it is another member of the same cluster")
 	case c.IsSet("base") && !c.Bool("wal-history"):
 		return usagef(commandPath(c), "--base needs --wal-history: the history begins with it")
 	case c.String("data-dir") != "":

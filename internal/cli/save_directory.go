@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -26,7 +23,7 @@ func saveDirectory(c *cli.Context, out string) error {
 	if err != nil {
 		return err
 	}
-	from.LogDir = c.String("wal-dir")
+	from.LogDir, from.Peers = c.String("wal-dir"), c.StringSlice("peer")
 	file, err := create(c, out)
 	if err != nil {
 		return err
@@ -45,6 +42,8 @@ func saveDirectory(c *cli.Context, out string) error {
 			"member", dir)
 	case s.DataDir() == nil && c.IsSet("wal-dir"):
 		return usagef(commandPath(c), "--wal-dir takes the log of a data directory; %s is not a data directory", dir)
+	case s.DataDir() == nil && c.IsSet("peer"):
+		return usagef(commandPath(c), "--peer reads the logs of members; %s is not a data directory", dir)
 	case s.DataDir() == nil && c.Bool("wal-history"):
 		return usagef(commandPath(c), "--wal-history reads the log of a data directory; %s has none", dir)
 	case s.DataDir() == nil && s.Compression() != snapshot.Etcdbrctl:
@@ -62,29 +61,19 @@ func saveDirectory(c *cli.Context, out string) error {
 		if base != nil {
 			defer base.Close()
 		}
-		cfg.LogHistory, doc.History = &snapshot.LogHistory{Base: base}, new(savedHistory)
-		cfg.Check = func(ctx context.Context, made *snapshot.Snapshot) (err error) {
-			doc.History.Oldest, _, err = made.Kept(ctx)
-			return err
-		}
+		doc.History = new(savedHistory)
+		cfg = doc.History.config(base)
 	}
 	draft := snapshot.Begin(out, file, s)
 	nothing := stream.Of(func(func(snapshot.Change) error) error { return nil })
 	shown.Of(draft.Progress)
 	r, err := draft.Write(c.Context, nothing, cfg)
-	if errors.Is(err, snapshot.ErrLogHistory) {
-		return &failure{exitRefused, &fileError{[]string{dir}, err}, hintFor(err)}
-	}
 	if err != nil {
-		return saveFailure(inFiles(err, dir), out)
+		return saveFailure(historyFailure(err, dir), out)
 	}
 	shown.End()
 	if doc.Output = r.FileInfo; doc.History != nil {
-		doc.History.Records, doc.History.Inferred = r.Restored, r.Inferred
-		if in := r.Inferred; in != nil && in.Unfindable > 0 {
-			doc.Warnings = append(doc.Warnings, fmt.Sprintf("%d sure records have values with long runs of zeros: "+
-				"--free-pages does not find them", in.Unfindable))
-		}
+		doc.Warnings = append(doc.Warnings, doc.History.complete(r)...)
 	}
 	return printSaved(c, doc)
 }

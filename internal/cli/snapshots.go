@@ -78,7 +78,12 @@ func openFile(c *cli.Context, path, config string) (*opened, error) {
 		transformers.Close()
 		return nil, err
 	}
+	cfg.Peers = peersOf(c, path)
 	s, err := snapshot.Open(c.Context, path, cfg)
+	if err != nil && len(cfg.Peers) > 0 { // perhaps of another cluster
+		cfg.Peers = nil
+		s, err = snapshot.Open(c.Context, path, cfg)
+	}
 	if err != nil {
 		transformers.Close()
 		return nil, err
@@ -86,6 +91,19 @@ func openFile(c *cli.Context, path, config string) (*opened, error) {
 	o := &opened{transformers: transformers}
 	o.Reader = inspect.NewReader(s, o.decrypter(), readPrefixes(c)...)
 	return o, nil
+}
+
+// peersOf returns the other data directories of "status A B C".
+func peersOf(c *cli.Context, path string) (peers []string) {
+	if c.Command.Name != "status" || !snapshot.IsFolder(path) {
+		return nil
+	}
+	for _, other := range c.Args().Slice() {
+		if other != path && snapshot.IsFolder(other) {
+			peers = append(peers, other)
+		}
+	}
+	return peers
 }
 
 // openWhole is openFile for commands that check the whole file. It prints warnings.

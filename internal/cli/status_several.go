@@ -13,6 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // statuses is the document of status -o json for several snapshots.
@@ -159,10 +160,35 @@ func (d *statuses) next() string {
 	if d.strangers() {
 		return "give the files of one cluster"
 	}
+	if line := d.save(); line != "" {
+		return "save the entries that a majority of the logs has, and restore all members from OUT: " + line
+	}
 	if d.Best != "" {
 		return "restore all members from that file: etcdshift restore " + d.Best + " --data-dir DIR"
 	}
 	return `"etcdshift diff OLD NEW" prints the objects that differ`
+}
+
+// save returns the command that makes a snapshot of the best of several data directories that agree
+// with it; "" for another best file.
+func (d *statuses) save() string {
+	line, others := "", 0
+	for i, st := range d.Snapshots {
+		if st.Path == d.Best && st.DataDir != nil {
+			line = "etcdshift save --data-dir " + transform.ShellWord(st.Path)
+			for j, peer := range d.Snapshots {
+				if j != i && peer.DataDir != nil && d.agrees(i, j) && peer.DataDir.Cluster == st.DataDir.Cluster {
+					line += " --peer " + transform.ShellWord(peer.Path)
+					others++
+				}
+			}
+			break
+		}
+	}
+	if others == 0 {
+		return ""
+	}
+	return line + " OUT"
 }
 
 // describe returns what a pair has in common, as a sentence.
@@ -202,6 +228,9 @@ func printStatuses(c *cli.Context, d *statuses) error {
 	p.Printf("\n")
 	for _, pair := range d.Pairs {
 		p.Printf("%s\n", render.Printable(d.describe(pair)))
+	}
+	if !d.Parted {
+		p.Printf("\nnext: %s\n", render.Printable(d.next()))
 	}
 	return p.Flush()
 }

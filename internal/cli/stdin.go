@@ -26,6 +26,8 @@ func scratchOf(c *cli.Context, path string, limit int64) (*os.File, error) {
 		return spool(c, limit)
 	case s3.Is(path):
 		return fetch(c, path, limit)
+	case c.IsSet("wal") && path == c.String("wal"):
+		return readWal(c, path)
 	}
 	return nil, nil
 }

@@ -28,7 +28,8 @@ func timelineCommand() *cli.Command {
 		ArgsUsage: "SNAPSHOT... [TYPE[/NAME]...]",
 		Description: `etcdshift timeline before.db -n shop --since 1h
 etcdshift timeline monday.db tuesday.db deploy,cm -l app=web --since 48211
-etcdshift timeline before.db --manager helm -o jsonl`,
+etcdshift timeline before.db --manager helm -o jsonl
+etcdshift timeline --wal /var/lib/etcd -n shop --since 2h`,
 		UsageText: `Shows creations, updates and deletions by revision, each write once. A compaction keeps only the
 last write of each key: the revisions without records are a gap, shown as one line. Several snapshots of one cluster
 fill each other's gaps. "gone" means deleted in a gap.
@@ -43,8 +44,13 @@ shows them. --since and --until omit writes that are certainly earlier or later.
 --free-pages also searches the free pages of the files, byte by byte, for writes that a compaction removed, and marks
 them. Each one happened, but others may be missing: the gap is still shown.
 
+--wal DIR stands for a SNAPSHOT: the data directory of a stopped member, with the writes that compaction removed and its
+write-ahead log still has, as "save --data-dir DIR --wal-history" writes them; nothing is written. If the first entries
+of the log are gone, its history begins with --base EARLIER, or is inferred: only writes with a sure revision are shown.
+Those before the first complete state are marked "from the log", and values from before the log are unknown.
+
 Exit status: 0 shown, 1 damaged, or values could not be read, 2 usage, snapshots of two clusters, or a TYPE that no
-snapshot has, 130 interrupted.`,
+snapshot has, 3 no history from the log with --wal, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"},
 				Usage: "show objects in `NAMESPACE` (default: all)"},
@@ -56,9 +62,22 @@ snapshot has, 130 interrupted.`,
 			&cli.StringFlag{Name: "since", Usage: "begin at `REVISION` or at a time: " + timeForms},
 			&cli.StringFlag{Name: "until", Usage: "end with `REVISION` or at a time: " + timeForms},
 			freePagesFlag("writes"),
+			&cli.StringFlag{Name: "wal", Usage: "show the data directory `DIR` with the history of its log"},
+			&cli.StringFlag{Name: "base",
+				Usage: "with --wal, begin with the earlier snapshot `FILE` of the member"},
 			&cli.BoolFlag{Name: "all", Usage: "fold nothing"},
 			listFormats()),
-		Action: taking(runTimeline),
+		Action: func(c *cli.Context) error {
+			switch dir := c.String("wal"); {
+			case c.IsSet("wal") && dir == "":
+				return usagef(commandPath(c), "--wal takes a data directory")
+			case c.IsSet("wal"):
+				return runTimeline(c, append([]string{dir}, c.Args().Slice()...))
+			case c.IsSet("base"):
+				return usagef(commandPath(c), "--base needs --wal: the history of the log begins with it")
+			}
+			return taking(runTimeline)(c)
+		},
 	}
 }
 
@@ -99,6 +118,9 @@ func runTimeline(c *cli.Context, args []string) error {
 		o, err := readHistoryOptions(c, m.newest())
 		if err != nil {
 			return err
+		}
+		if o.mark = "found in a free page"; c.IsSet("wal") {
+			o.mark = "from the log"
 		}
 		reading.End()
 		return printTimeline(c.Context, o, m, t)
@@ -186,7 +208,7 @@ func unread(t *compare.Timeline) error {
 
 func printFlow(ctx context.Context, o historyOptions, t *compare.Timeline) error {
 	flow := render.NewFlow(o.out, "TIME", "WITHIN", "REVISION", "WHAT", "OBJECT", "MANAGER")
-	err := stream.Each(t.Events(ctx), func(e *compare.Event) error { return flow.Row(eventCells(e)...) })
+	err := stream.Each(t.Events(ctx), func(e *compare.Event) error { return flow.Row(eventCells(e, o.mark)...) })
 	if err = errors.Join(err, flow.Flush()); err == nil && t.Folded > 0 && !o.quiet {
 		fmt.Fprintf(o.errs, "folded: %s of Leases, Events and API servers; --all shows them\n",
 			phrase.Count(t.Folded, "write"))
@@ -194,7 +216,7 @@ func printFlow(ctx context.Context, o historyOptions, t *compare.Timeline) error
 	return errors.Join(err, unread(t))
 }
 
-func eventCells(e *compare.Event) []string {
+func eventCells(e *compare.Event, mark string) []string {
 	revision, object := strconv.FormatInt(e.Revision, 10), ""
 	if e.Sub > 0 {
 		revision = fmt.Sprintf("%s.%d", revision, e.Sub)
@@ -209,7 +231,7 @@ func eventCells(e *compare.Event) []string {
 	}
 	manager := strings.Join(stream.Mapped(e.Managers, func(w compare.Writer) string { return w.Manager }), ", ")
 	if e.FreePage {
-		manager = strings.TrimSpace(manager + " (found in a free page)")
+		manager = strings.TrimSpace(manager + " (" + mark + ")")
 	}
 	if e.Note != "" {
 		manager = strings.TrimSpace(manager + " (" + e.Note + ")")
