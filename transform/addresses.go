@@ -31,6 +31,30 @@ func (g *gained) add(o *inspect.Object, after map[string]any) {
 	}
 }
 
+// releaseAddresses deletes the IPAddress objects of cluster IPs that a changed Service released, as
+// an API server does. For a new cluster IP, an API server creates the IPAddress when it starts.
+func releaseAddresses(ctx context.Context, v *View, o *inspect.Object, after map[string]any) error {
+	storage := machines.Storage{Source: v, Prefix: o.Parsed.Prefix}
+	held, err := storage.IPAddresses(ctx, o.Parsed, o.Content)
+	if err != nil {
+		return err
+	}
+	still, err := storage.IPAddresses(ctx, o.Parsed, after)
+	if err != nil {
+		return err
+	}
+	for _, e := range held {
+		same := func(other *Entry) bool { return string(other.Key) == string(e.Key) }
+		if slices.ContainsFunc(still, same) {
+			continue
+		}
+		if err := v.Delete(ctx, e.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // CheckAddresses reports Services whose new cluster IP or node port, staged by [View.PutObject],
 // belongs to another Service (address-in-use), or is one that no API server allocates
 // (invalid-object): the validation of Kubernetes leaves this to the allocators.

@@ -31,14 +31,17 @@ func ObjectCodes() []*finding.Code {
 // [AsUpdated] returns it. metadata.resourceVersion and metadata.generation are ignored; the
 // generation grows as by a server's update.
 //
-// staged is false if the content does not change, and after a finding of [ObjectCodes].
+// staged is false if the content does not change, and after a finding of [ObjectCodes]. With the
+// cluster IPs that a Service loses, their IPAddress objects are deleted.
 func (v *View) PutObject(ctx context.Context, o *inspect.Object, content map[string]any) (staged bool, err error) {
 	value := v.rewrite(ctx, o, o.Parsed, content)
 	if value == nil {
 		return false, nil
 	}
 	if staged, err = v.Derive(ctx, o.Key, o.Key, value); staged && o.Type.Name() == "services" {
-		v.gained.add(o, AsUpdated(o, content))
+		after := AsUpdated(o, content)
+		v.gained.add(o, after)
+		err = releaseAddresses(ctx, v, o, after)
 	}
 	return staged, err
 }

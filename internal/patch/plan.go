@@ -16,7 +16,6 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -89,7 +88,7 @@ func (p *patch) patchObject(
 	if staged && err == nil {
 		p.freed.Changed(o.Entry, content)
 		if o.Type.Name() == "services" {
-			err = p.moveAddresses(ctx, v, o, transform.AsUpdated(o, content))
+			reportAddresses(v, o, transform.AsUpdated(o, content))
 		}
 	}
 	return staged, !staged && len(v.Report().Problems) > before, err
@@ -175,9 +174,8 @@ func definition(ctx context.Context, o *inspect.Object, v1 map[string]any) (map[
 	return content, nil
 }
 
-// moveAddresses deletes the IPAddress objects of cluster IPs that a patched Service released. An
-// API server creates the IPAddress of a new cluster IP at startup.
-func (p *patch) moveAddresses(ctx context.Context, v *transform.View, o *inspect.Object, after map[string]any) error {
+// reportAddresses reports a patched Service without the cluster IP or node ports of its type.
+func reportAddresses(v *transform.View, o *inspect.Object, after map[string]any) {
 	if is := at(after, []string{"spec", "type"}); is != "ExternalName" &&
 		is != at(o.Content, []string{"spec", "type"}) &&
 		at(after, []string{"spec", "clusterIP"}) == nil {
@@ -188,25 +186,6 @@ func (p *patch) moveAddresses(ctx context.Context, v *transform.View, o *inspect
 			"kubectl -n %[1]s get service %[2]s -o json | kubectl replace -f -"
 		v.Report().AddStep(choose, o.Parsed.Namespace, o.Parsed.Name)
 	}
-	storage := machines.Storage{Source: v, Prefix: o.Parsed.Prefix}
-	held, err := storage.IPAddresses(ctx, o.Parsed, o.Content)
-	if err != nil {
-		return err
-	}
-	still, err := storage.IPAddresses(ctx, o.Parsed, after)
-	if err != nil {
-		return err
-	}
-	for _, e := range held {
-		same := func(other *transform.Entry) bool { return string(other.Key) == string(e.Key) }
-		if slices.ContainsFunc(still, same) {
-			continue
-		}
-		if err := v.Delete(ctx, e.Key); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // lacksNodePorts reports whether an API server would allocate node ports during an update.

@@ -3,6 +3,7 @@ package policy
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -101,4 +102,16 @@ func TestAddresses(t *testing.T) {
 	last := report.Problems[len(report.Problems)-1]
 	require.Equal(t, transform.CodeAddress, last.Code)
 	require.Contains(t, last.Reason, "node port 30443")
+}
+
+// TestReleasedAddress checks that a policy that takes the cluster IP of a Service also deletes its
+// IPAddress.
+func TestReleasedAddress(t *testing.T) {
+	external := strings.Replace(strings.Replace(clash, "'lb'", "'web'", 1), "[JSONPatch{op: \"replace\", "+
+		"path: \"/spec/healthCheckNodePort\", value: 30443}]",
+		"[JSONPatch{op: \"replace\", path: \"/spec/type\", value: \"ExternalName\"}, "+
+			"JSONPatch{op: \"add\", path: \"/spec/externalName\", value: \"a.b\"}]", 1)
+	report, err := applied(t, "../../testdata/reports/base.db.gz", filepath.Join(t.TempDir(), "out.db"), true, external)
+	require.NoError(t, err, "%v", report.Problems)
+	require.Equal(t, transform.Changes{Updated: 1, Deleted: 1}, report.Changes)
 }
