@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/pattern"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
@@ -46,6 +47,13 @@ func outcome(r *transform.Report) string {
 	case transform.Written:
 		return "written and verified"
 	case transform.Unchanged:
+		skipped := 0
+		for _, k := range r.Kinds {
+			skipped += k.Skipped
+		}
+		if skipped > 0 {
+			return phrase.Count(skipped, "object") + " left unchanged, see the problems; the output " + sameRecords(r)
+		}
 		return "nothing had to change; the output " + sameRecords(r)
 	case transform.Planned:
 		return "a dry run; nothing was written"
@@ -145,10 +153,10 @@ func (p reportPage) changes(r *transform.Report) {
 		})})
 }
 
-// problems lists problems by code, errors first.
+// problems lists problems by code, errors first. Many keys with the same reason share a line.
 func (p reportPage) problems(r *transform.Report) {
 	var order []string
-	groups, errors := map[string][]string{}, 0
+	groups, errors := map[string][]finding.Finding{}, 0
 	for _, level := range []finding.Level{finding.Error, finding.Warning} {
 		for _, f := range r.Problems {
 			if f.Level != level {
@@ -158,7 +166,7 @@ func (p reportPage) problems(r *transform.Report) {
 			if groups[name] == nil {
 				order = append(order, name)
 			}
-			groups[name] = append(groups[name], name+": "+problemText(f))
+			groups[name] = append(groups[name], f)
 			if level == finding.Error {
 				errors++
 			}
@@ -168,8 +176,52 @@ func (p reportPage) problems(r *transform.Report) {
 		p.Printf("\nproblems: %s, %s\n", phrase.Count(errors, "error"), phrase.Count(len(r.Problems)-errors, "warning"))
 	}
 	for _, name := range order {
-		p.First("", groups[name], mostListed, len(groups[name]), " of "+name+"; --report lists them all")
+		lines := problemLines(name, groups[name])
+		p.First("", lines, mostListed, len(lines), " of "+name+"; --report lists them all")
 	}
+}
+
+// problemLines returns a line for each problem of a code, or one line for many keys with the same
+// reason.
+func problemLines(name string, all []finding.Finding) (lines []string) {
+	const shown = 3 // keys
+	type group struct{ reason, outcome string }
+	of := func(f finding.Finding) group { return group{withoutIndexes(f.Reason), string(f.Outcome)} }
+	keys := map[group][]string{}
+	for _, f := range all {
+		if f.Key != "" {
+			keys[of(f)] = append(keys[of(f)], f.Key)
+		}
+	}
+	for _, f := range all {
+		list := keys[of(f)]
+		switch {
+		case len(list) <= mostListed || f.Key == "":
+			lines = append(lines, name+": "+problemText(f))
+		case list[0] == f.Key:
+			f.Key, f.Reason = "", of(f).reason
+			lines = append(lines, fmt.Sprintf("%s: %s: %s: %s", name, phrase.Count(len(list), "key"), problemText(f),
+				render.Printable(phrase.List(list, shown))))
+		}
+	}
+	return lines
+}
+
+var listIndex = pattern.New(`\[[0-9]+\]`)
+
+// withoutIndexes returns a reason with each path of a list of paths once, without indexes.
+func withoutIndexes(reason string) string {
+	begin, paths, found := strings.Cut(listIndex().ReplaceAllString(reason, "[]"), " cannot hold ")
+	if !found {
+		return reason
+	}
+	var once []string
+	for path := range strings.SplitSeq(paths, ", ") {
+		if !slices.Contains(once, path) {
+			once = append(once, path)
+		}
+	}
+	return begin + " cannot hold " + strings.Join(once, ", ")
 }
 
 // problemText returns the key and the reason of a problem, and its decision if one was needed.
