@@ -44,7 +44,7 @@ func TestNatives(t *testing.T) {
 				before := c.store.waitQuiet(t)
 				updated := c.updateAll(t)
 				require.Greater(t, updated, len(r.Kinds))
-				require.Empty(t, differing(before, c.store.records(t)))
+				require.Empty(t, difference(before, c.store.records(t)))
 			})
 		}
 	}
@@ -56,7 +56,7 @@ func TestNativesLeft(t *testing.T) {
 	c := startCluster(t, restoreAsIs(t, reported(t, "hpa1-stored-v1")), everyAPI)
 	before := c.store.waitQuiet(t)
 	c.updateAll(t)
-	require.NotEmpty(t, differing(before, c.store.records(t)))
+	require.NotEmpty(t, difference(before, c.store.records(t)))
 }
 
 // Objects beside those of built-in kinds: a release of Helm, and objects of older API servers.
@@ -158,13 +158,6 @@ func unpackHelm(t testing.TB, secret map[string]any) string {
 	var release struct{ Manifest string }
 	require.NoError(t, json.NewDecoder(r).Decode(&release))
 	return release.Manifest
-}
-
-// differing is difference without Namespaces, to which admission adds a label.
-func differing(before, after map[string]record) []string {
-	return slices.DeleteFunc(difference(before, after), func(change string) bool {
-		return strings.HasPrefix(change, "changed /registry/namespaces/")
-	})
 }
 
 // updateAll updates every object without a change, and returns their number. Lists of all kinds

@@ -44,11 +44,11 @@ func Encode(v encoding.Value, content map[string]any) ([]byte, error) {
 	}
 	before, err := Content(stored)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
+		return nil, fmt.Errorf("%s: %w", Name(v.GVK), err)
 	}
 	same, err := encode(v, stored, before, before)
 	if err != nil || !intact(v, stored, same) {
-		return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownFields)
+		return nil, fmt.Errorf("%s: %w", Name(v.GVK), ErrUnknownFields)
 	}
 	return encode(v, stored, before, content)
 }
@@ -122,11 +122,11 @@ func fromContent(v encoding.Value, content map[string]any) (runtime.Object, erro
 	}
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(content, obj, true)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name(v.GVK), cmp.Or(Unfit(v, content), errUnfit))
+		return nil, fmt.Errorf("%s: %w", Name(v.GVK), cmp.Or(Unfit(v, content), errUnfit))
 	}
 	if wide(content) { // the converter truncates numbers too large for their field
 		if err := Unfit(v, content); err != nil {
-			return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
+			return nil, fmt.Errorf("%s: %w", Name(v.GVK), err)
 		}
 	}
 	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})

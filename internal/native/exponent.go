@@ -39,7 +39,7 @@ func checkExponents(v encoding.Value) error {
 		hostile = json.Valid(raw) && jsonHasExponent(d, reflect.TypeOf(obj))
 	}
 	if hostile {
-		return fmt.Errorf("%s: %w", name(v.GVK), errExponent)
+		return fmt.Errorf("%s: %w", Name(v.GVK), errExponent)
 	}
 	return nil
 }

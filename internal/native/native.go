@@ -61,7 +61,7 @@ func decodeParsed(v encoding.Value, managed bool) (map[string]any, error) {
 	}
 	content, err := Content(obj)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
+		return nil, fmt.Errorf("%s: %w", Name(v.GVK), err)
 	}
 	content["apiVersion"], content["kind"] = v.GVK.ToAPIVersionAndKind()
 	return content, nil
@@ -124,9 +124,9 @@ func Check(v encoding.Value) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong) && wrong.Field != "":
-		return fmt.Errorf("%s: %s: %w", name(v.GVK), wrong.Field, errFieldType)
+		return fmt.Errorf("%s: %s: %w", Name(v.GVK), wrong.Field, errFieldType)
 	case err != nil:
-		return fmt.Errorf("%s: %w", name(v.GVK), errFieldType)
+		return fmt.Errorf("%s: %w", Name(v.GVK), errFieldType)
 	}
 	return nil
 }
@@ -143,9 +143,9 @@ func CheckServed(gvk schema.GroupVersionKind) error {
 // unknown returns ErrUnknownKind with the kind, or the last release that decodes its version.
 func unknown(gvk schema.GroupVersionKind) error {
 	if _, last := Releases(gvk); last > 0 && last < LinkedRelease {
-		return fmt.Errorf("%s: %w", name(gvk), removedError(last))
+		return fmt.Errorf("%s: %w", Name(gvk), removedError(last))
 	}
-	return fmt.Errorf("%s: %w", name(gvk), ErrUnknownKind)
+	return fmt.Errorf("%s: %w", Name(gvk), ErrUnknownKind)
 }
 
 // removedError is an ErrUnknownKind with the last minor release that decodes the version.
@@ -158,7 +158,7 @@ func (last removedError) Error() string {
 func (removedError) Unwrap() error { return ErrUnknownKind }
 
 // name formats a kind: "v1 Secret".
-func name(gvk schema.GroupVersionKind) string {
+func Name(gvk schema.GroupVersionKind) string {
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
 	return apiVersion + " " + kind
 }
@@ -173,7 +173,7 @@ func decodeProtobuf(v encoding.Value) (runtime.Object, error) {
 		return nil, err
 	}
 	if err := message.Unmarshal(v.Raw); err != nil {
-		return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
+		return nil, fmt.Errorf("%s: %w", Name(v.GVK), err)
 	}
 	return obj, nil
 }

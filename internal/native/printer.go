@@ -23,7 +23,7 @@ type Printer struct {
 	Columns []metav1.TableColumnDefinition // of higher priority than 0: for wide tables
 
 	of     reflect.Type // of the API server, for all versions
-	times  *instants    // nil for none
+	times  *places      // nil for none
 	direct sync.Map     // *Direct by schema.GroupVersionKind
 }
 
@@ -43,7 +43,7 @@ func NewPrinter(kind schema.GroupKind) *Printer {
 		return nil
 	}
 	of := reflect.TypeOf(obj)
-	times := instantsOf(of.Elem(), map[reflect.Type]*instants{})
+	times := placesOf(of.Elem(), isTime, map[reflect.Type]*places{})
 	return &Printer{Columns: table.ColumnDefinitions, of: of, times: times}
 }
 
@@ -128,8 +128,8 @@ func (p *Printer) row(obj runtime.Object, now time.Time) ([]any, error) {
 	// are exact if a row takes less than a second.
 	const soon = 900 * time.Millisecond
 	change := func(to func(t time.Time) time.Time) {
-		p.times.each(reflect.ValueOf(of).Elem(), func(t *time.Time) {
-			if !t.IsZero() {
+		p.times.each(reflect.ValueOf(of).Elem(), func(v reflect.Value) {
+			if t := v.Addr().Interface().(*time.Time); !t.IsZero() {
 				*t = to(*t)
 			}
 		})
@@ -152,64 +152,5 @@ func (p *Printer) row(obj runtime.Object, now time.Time) ([]any, error) {
 			return cells[:min(len(cells), len(p.Columns))], nil // an IPAddress has one too many
 		}
 		from = at
-	}
-}
-
-// instants finds the times in a Go type.
-type instants struct {
-	here   bool        // the type is a time
-	below  *instants   // in the elements of a pointer or list
-	fields []*instants // in the fields of a struct; nil for none
-}
-
-// instantsOf returns nil for a type without times. Types that contain themselves are in known.
-func instantsOf(t reflect.Type, known map[reflect.Type]*instants) *instants {
-	if s, is := known[t]; is {
-		return s
-	}
-	s := &instants{here: t == reflect.TypeFor[time.Time]()}
-	known[t] = s
-	found := s.here
-	switch {
-	case s.here:
-	case t.Kind() == reflect.Pointer, t.Kind() == reflect.Slice:
-		s.below = instantsOf(t.Elem(), known)
-		found = s.below != nil
-	case t.Kind() == reflect.Struct:
-		s.fields = make([]*instants, t.NumField())
-		for i := range s.fields {
-			if f := t.Field(i); f.IsExported() {
-				s.fields[i] = instantsOf(f.Type, known)
-				found = found || s.fields[i] != nil
-			}
-		}
-	}
-	if !found {
-		known[t] = nil
-		return nil
-	}
-	return s
-}
-
-// each calls do for every time in v.
-func (s *instants) each(v reflect.Value, do func(*time.Time)) {
-	switch {
-	case s == nil:
-	case s.here:
-		do(v.Addr().Interface().(*time.Time))
-	case v.Kind() == reflect.Pointer:
-		if !v.IsNil() {
-			s.below.each(v.Elem(), do)
-		}
-	case v.Kind() == reflect.Slice:
-		for i := range v.Len() {
-			s.below.each(v.Index(i), do)
-		}
-	case v.Kind() == reflect.Struct:
-		for i, below := range s.fields {
-			if below != nil {
-				below.each(v.Field(i), do)
-			}
-		}
 	}
 }

@@ -103,7 +103,7 @@ func defaultsOf(v encoding.Value, m *message, minor int) map[string]any {
 	if err != nil {
 		return nil
 	}
-	setDefaults(obj)
+	setDefaults(obj, LinkedRelease)
 	if v.Raw, err = marshalForm(obj, v.GVK, v.Format); err != nil {
 		return nil
 	}

@@ -3,11 +3,8 @@ package native
 import (
 	"reflect"
 	"slices"
-	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -47,28 +44,10 @@ func defaulted(gvk schema.GroupVersionKind, content map[string]any) (runtime.Obj
 
 // internal sets the defaults of an object of a Go type of k8s.io/api, and converts it to the type
 // that a server works with. Both share memory.
-func internal(obj runtime.Object) (runtime.Object, error) {
-	setDefaults(obj)
-	return legacyscheme.Scheme.UnsafeConvertToVersion(obj, runtime.InternalGroupVersioner)
-}
+func internal(obj runtime.Object) (runtime.Object, error) { return internalOf(obj, LinkedRelease) }
 
-// setDefaults sets the defaults of an object of a Go type of k8s.io/api. A default of the present
-// time, as of the timeAdded of a taint of a device, becomes the creation of the object: the same at
-// each read.
-func setDefaults(obj runtime.Object) {
-	of := reflect.TypeOf(obj).Elem()
-	if !strings.HasPrefix(of.PkgPath(), "k8s.io/api/resource/") { // no other defaults read the clock
-		legacyscheme.Scheme.Default(obj)
-		return
-	}
-	times := instantsOf(of, map[reflect.Type]*instants{})
-	stored := map[*time.Time]bool{}
-	times.each(reflect.ValueOf(obj).Elem(), func(t *time.Time) { stored[t] = true })
-	legacyscheme.Scheme.Default(obj)
-	created, err := meta.Accessor(obj)
-	times.each(reflect.ValueOf(obj).Elem(), func(t *time.Time) {
-		if err == nil && !stored[t] {
-			*t = created.GetCreationTimestamp().Time
-		}
-	})
+// internalOf is internal with the defaults of a minor release.
+func internalOf(obj runtime.Object, minor int) (runtime.Object, error) {
+	setDefaults(obj, minor)
+	return legacyscheme.Scheme.UnsafeConvertToVersion(obj, runtime.InternalGroupVersioner)
 }

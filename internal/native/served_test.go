@@ -35,11 +35,11 @@ func TestServed(t *testing.T) {
 	} {
 		gvk := schema.FromAPIVersionAndKind(row.apiVersion, row.kind)
 		first, last := Serving(gvk)
-		require.Equal(t, [2]int{row.first, row.last}, [2]int{first, last}, name(gvk))
-		require.Equal(t, row.last >= row.minor && row.first <= row.minor, ServedBy(gvk, row.minor), name(gvk))
+		require.Equal(t, [2]int{row.first, row.last}, [2]int{first, last}, Name(gvk))
+		require.Equal(t, row.last >= row.minor && row.first <= row.minor, ServedBy(gvk, row.minor), Name(gvk))
 		serves, is := Replacement(gvk, row.minor)
-		require.Equal(t, row.serves, serves.GroupVersion().String(), name(gvk))
-		require.Equal(t, is, row.serves != "", name(gvk))
+		require.Equal(t, row.serves, serves.GroupVersion().String(), Name(gvk))
+		require.Equal(t, is, row.serves != "", Name(gvk))
 	}
 }
 

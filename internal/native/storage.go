@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -24,6 +26,10 @@ var (
 	ErrNotInRelease = errors.New("the release does not have the kind")
 	// ErrNoForm is returned for a version whose form this build cannot write.
 	ErrNoForm = errors.New("this build cannot write the version at which the release stores the kind")
+	// ErrUnchecked is returned for such a version of the value itself.
+	ErrUnchecked = errors.New("this build does not know the fields of the version; the release decodes it")
+	// ErrUnread is returned for an object that API servers cannot convert when they read it.
+	ErrUnread = errors.New("an API server cannot read it: the conversion of Kubernetes fails")
 )
 
 // Form is an object as API servers of a release store it.
@@ -31,55 +37,65 @@ type Form struct {
 	GVK   schema.GroupVersionKind
 	Value []byte   // not encrypted, in the format of the old value
 	Lost  []string // fields that the version cannot hold
+	// managers of the entries of managedFields at versions that the release does not serve, as in
+	// "kubectl" at policy/v1beta1
+	Managers []string
 }
 
-// Storage returns the form that API servers of a minor release give an object of a built-in kind in
-// a write without changes; nil if the version is already that of the release and the release knows
-// all fields, and for CustomResourceDefinitions and APIServices. Errors besides those above are
-// ErrUnknownKind, ErrUnknownFields and those of Decode.
-func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) {
+// Target is the release that Storage writes for.
+type Target struct {
+	Minor             int  // release
+	KeepManagedFields bool // entries of managedFields that the release drops
+}
+
+// Storage returns the form that API servers of the release give an object of a built-in kind in a
+// write without changes; nil if the value is that form, and for CustomResourceDefinitions and
+// APIServices. Errors besides those above are ErrUnknownKind, ErrUnknownFields and those of Decode.
+func (t Target) Storage(kind schema.GroupKind, v encoding.Value) (form *Form, err error) {
+	defer func() {
+		if recover() != nil { // of a conversion
+			form, err = nil, fmt.Errorf("%s: %w", Name(v.GVK), ErrUnread)
+		}
+	}()
 	if inServer(v.GVK) {
 		return nil, nil // every release decodes both versions
 	}
-	to := kind.WithVersion(storageVersion(kind, minor))
+	to := kind.WithVersion(storageVersion(kind, t.Minor))
 	if to.Version == "" {
 		return nil, ErrNotInRelease
 	}
 	like, writes := written(to)
-	if v.GVK == to {
+	switch {
+	case writes && v.GVK == to:
 		v.GVK = like
-		body, lost := prune(v, minor)
-		if !writes || bytes.Equal(body, v.Raw) {
-			return nil, nil
-		}
-		value, err := envelop(body, to, v.Format)
-		return &Form{GVK: to, Value: value, Lost: lost}, err
-	}
-	if !writes {
-		return nil, fmt.Errorf("%s: %w", name(to), ErrNoForm)
+		return t.rewrite(to, v)
+	case !writes && v.GVK == to:
+		return nil, fmt.Errorf("%s: %w", Name(to), ErrUnchecked)
+	case !writes:
+		return nil, fmt.Errorf("%s: %w", Name(to), ErrNoForm)
 	}
 	obj, err := decodeStored(&v)
 	if err != nil {
 		return nil, err
 	}
-	setDefaults(obj)
+	form = &Form{GVK: to, Managers: t.unmanage(obj, kind)}
+	setDefaults(obj, t.Minor)
 	before, err := Content(obj)
 	if err != nil {
 		return nil, err
 	}
-	out, err := convert(obj, like.GroupVersion())
+	out, err := convert(obj, like.GroupVersion(), t.Minor)
 	if err == nil { // a client writes with the defaults of the version
-		out, err = convert(out, like.GroupVersion())
+		out, err = convert(out, like.GroupVersion(), t.Minor)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Name(v.GVK), err)
+	}
+	pruned, err := form.encode(out, like, v.Format, t.Minor)
 	if err != nil {
 		return nil, err
 	}
-	form := &Form{GVK: to}
-	pruned, err := form.encode(out, like, v.Format, minor)
-	if err != nil {
-		return nil, err
-	}
-	back, err := convert(out, v.GVK.GroupVersion())
+	back, err := convert(out, v.GVK.GroupVersion(), t.Minor)
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +112,78 @@ func Storage(kind schema.GroupKind, v encoding.Value, minor int) (*Form, error) 
 	}
 	form.Lost = append(form.Lost, pruned...)
 	return form, err
+}
+
+// rewrite returns the form of a value at the storage version; nil for no change. v.GVK is the
+// version of the Go type.
+func (t Target) rewrite(to schema.GroupVersionKind, v encoding.Value) (*Form, error) {
+	was, err := envelop(v.Raw, to, v.Format)
+	if err != nil {
+		return nil, err
+	}
+	form := &Form{GVK: to}
+	v.Raw, form.Lost = prune(v, t.Minor)
+	obj, err := decodeStored(&v)
+	switch {
+	case errors.Is(err, ErrUnknownFields):
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrUnknownFields, err)
+	}
+	var read []byte // JSON without the defaults
+	if v.Format == encoding.FormatJSON {
+		if read, err = marshalForm(obj, v.GVK, v.Format); err != nil {
+			return nil, err
+		}
+	}
+	form.Managers = t.unmanage(obj, to.GroupKind())
+	of, err := internalOf(obj, t.Minor)
+	if err == nil {
+		decorate(of)
+		obj, err = legacyscheme.Scheme.ConvertToVersion(of, v.GVK.GroupVersion())
+	}
+	if err != nil { // the text may quote a value
+		return nil, fmt.Errorf("%s: %w", Name(to), ErrUnread)
+	}
+	if _, err := form.encode(obj, v.GVK, v.Format, t.Minor); err != nil {
+		return nil, err
+	}
+	if read != nil {
+		body, err := marshalForm(obj, v.GVK, v.Format)
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Equal(body, read) {
+			form.Value = v.Raw // in its own order
+		}
+	}
+	if bytes.Equal(form.Value, was) && len(form.Managers) == 0 {
+		return nil, nil
+	}
+	return form, nil
+}
+
+// unmanage removes the entries of managedFields at versions that the release does not serve, unless
+// they are kept, and returns their managers. An API server drops them at each write.
+func (t Target) unmanage(obj runtime.Object, kind schema.GroupKind) (managers []string) {
+	of, err := meta.Accessor(obj)
+	if err != nil {
+		return nil
+	}
+	served := slices.DeleteFunc(slices.Clone(of.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool {
+		gvk := schema.FromAPIVersionAndKind(e.APIVersion, kind.Kind)
+		if ServedBy(gvk, t.Minor) {
+			return false
+		}
+		if who := fmt.Sprintf("%q at %s", e.Manager, e.APIVersion); !slices.Contains(managers, who) {
+			managers = append(managers, who)
+		}
+		return true
+	})
+	if len(managers) > 0 && !t.KeepManagedFields {
+		of.SetManagedFields(served)
+	}
+	return managers
 }
 
 // encode encodes an object of the Go type of like, without the fields that a minor release does not
@@ -154,7 +242,7 @@ func Convert(content map[string]any, to schema.GroupVersionKind) (map[string]any
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj) != nil { // may quote a value
 		return nil, errUnfit
 	}
-	if obj, err = convert(obj, to.GroupVersion()); err != nil {
+	if obj, err = convert(obj, to.GroupVersion(), LinkedRelease); err != nil {
 		return nil, err
 	}
 	out, err := Content(obj)
@@ -229,7 +317,7 @@ func decodeStored(v *encoding.Value) (runtime.Object, error) {
 		}
 		same, err := obj.(interface{ Marshal() ([]byte, error) }).Marshal()
 		if err != nil || !intact(*v, obj, same) {
-			return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownFields)
+			return nil, fmt.Errorf("%s: %w", Name(v.GVK), ErrUnknownFields)
 		}
 		return obj, nil
 	}
@@ -238,17 +326,30 @@ func decodeStored(v *encoding.Value) (runtime.Object, error) {
 		return nil, err
 	}
 	content["apiVersion"] = v.GVK.GroupVersion().String()
-	return fromContent(*v, content)
+	obj, err := fromContent(*v, content)
+	if err != nil {
+		return nil, err
+	}
+	var text struct { // managed fields have an order that content lacks
+		Metadata struct {
+			ManagedFields []metav1.ManagedFieldsEntry `json:"managedFields"`
+		} `json:"metadata"`
+	}
+	if of, is := obj.(metav1.Object); is && json.Unmarshal(v.Raw, &text) == nil {
+		of.SetManagedFields(text.Metadata.ManagedFields)
+	}
+	return obj, nil
 }
 
-// convert converts an object to a version; both share no memory.
-func convert(obj runtime.Object, to schema.GroupVersion) (runtime.Object, error) {
-	of, err := internal(obj.DeepCopyObject())
+// convert converts an object to a version, with the defaults of a minor release; both share no
+// memory.
+func convert(obj runtime.Object, to schema.GroupVersion, minor int) (runtime.Object, error) {
+	of, err := internalOf(obj.DeepCopyObject(), minor)
 	if err == nil {
 		of, err = legacyscheme.Scheme.ConvertToVersion(of, to)
 	}
 	if err != nil { // the text may quote a value
-		return nil, errUnfit
+		return nil, ErrUnread
 	}
 	return of, nil
 }

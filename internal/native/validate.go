@@ -103,7 +103,7 @@ func newCheck(content map[string]any) (*check, error) {
 // catch turns a panic of a validation into an error.
 func (c *check) catch(err *error) {
 	if recover() != nil {
-		*err = fmt.Errorf("%s: %w", name(c.gvk), ErrUncheckable)
+		*err = fmt.Errorf("%s: %w", Name(c.gvk), ErrUncheckable)
 	}
 }
 
@@ -113,13 +113,18 @@ func (c *check) read(content map[string]any) runtime.Object {
 	if !fits {
 		return nil
 	}
+	decorate(obj)
+	return obj
+}
+
+// decorate sets the fields that a server derives from others when it reads an object.
+func decorate(obj runtime.Object) {
 	switch obj := obj.(type) {
 	case *core.Service:
 		readService(&obj.Spec)
 	case *core.PersistentVolumeClaim:
 		claimutil.NormalizeDataSources(&obj.Spec)
 	}
-	return obj
 }
 
 // readService sets the fields that a server derives from others. Source: defaultOnRead in

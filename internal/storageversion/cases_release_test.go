@@ -1,12 +1,14 @@
 package storageversion
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,16 +112,17 @@ func TestReleaseHelm(t *testing.T) {
 		"---\napiVersion: \"extensions/v1beta1\"\r\nkind: Ingress\r\nspec:\n  apiVersion: extensions/v1beta1\n" +
 		"---\napiVersion: example.com/v1alpha1\nkind: Widget\n---\napiVersion: autoscaling/v2beta2\n" +
 		"kind: HorizontalPodAutoscaler\n"
-	const key = "/registry/secrets/ns/sh.helm.release.v1.r.v1"
+	const key, helmType = "/registry/secrets/ns/sh.helm.release.v1.r.v1", "helm.sh/release.v1"
 	meta := metav1.ObjectMeta{Name: "sh.helm.release.v1.r.v1", Namespace: "ns",
 		Labels: map[string]string{"name": "r", "owner": "helm", "status": "deployed"}}
 	asJSON, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": meta,
-		"data": map[string][]byte{"release": []byte(helm(t, manifest))}})
+		"data": map[string][]byte{"release": []byte(helm(t, manifest))}, "type": helmType})
 	require.NoError(t, err)
 	d := definition{versions: "v1alpha1- v1*"}
 	for name, c := range map[string]*cluster{
 		"protobuf": newCluster(t, d).native(key, "v1", "Secret",
-			&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"release": []byte(helm(t, manifest))}}),
+			&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"release": []byte(helm(t, manifest))},
+				Type: helmType}),
 		"JSON": newCluster(t, d).put(key, string(asJSON)),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,31 +181,92 @@ func TestReleaseOwners(t *testing.T) {
 // TestReleaseFields checks fields that the release does not know, at an unchanged version: those
 // that are set refuse the run, and --allow drops them.
 func TestReleaseFields(t *testing.T) {
-	const key, packed, node = "/registry/pods/ns/a", "/registry/pods/ns/b", "/registry/csinodes/a"
-	pod := func(group *corev1.PodSchedulingGroup) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "ns"},
-			Spec: corev1.PodSpec{NodeName: "n", SchedulingGroup: group}}
+	const key, packed, node = "/registry/leases/ns/a", "/registry/leases/ns/b", "/registry/csinodes/a"
+	lease := func(strategy *coordinationv1.CoordinatedLeaseStrategy) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "ns"},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: new("h"), Strategy: strategy}}
 	}
-	const with, without = `{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"ns","name":"a"},"spec":{` +
-		`"schedulingGroup":{},"containers":[{"name":"c","volumeMounts":[{"name":"v","bindMountOptions":["ro"]}]}]}}` +
-		"\n",
-		`{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"ns","name":"a"},"spec":{` +
-			`"containers":[{"name":"c","volumeMounts":[{"name":"v"}]}]}}` + "\n"
+	const with, without = `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"namespace":"ns",` +
+		`"name":"a"},"spec":{"preferredHolder":"p","holderIdentity":"h","strategy":"s"}}` + "\n",
+		`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"namespace":"ns",` +
+			`"name":"a"},"spec":{"holderIdentity":"h"}}` + "\n"
 	csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-	c := newCluster(t).put(key, with).native(packed, "v1", "Pod", pod(&corev1.PodSchedulingGroup{})).
+	c := newCluster(t).put(key, with).
+		native(packed, "coordination.k8s.io/v1", "Lease", lease(new(coordinationv1.CoordinatedLeaseStrategy))).
 		native(node, "storage.k8s.io/v1", "CSINode", csi)
 	require.Empty(t, c.migrate(Options{Release: native.LinkedRelease}).changed())
 
-	r := c.migrate(Options{Release: 34})
+	r := c.migrate(Options{Release: 30})
 	r.refusedFor("error pruned-field "+key, "error pruned-field "+packed)
-	require.Equal(t, "v1 of Kubernetes 1.34 cannot hold spec.containers[0].volumeMounts[0].bindMountOptions, "+
-		"spec.schedulingGroup", r.Problems[0].Reason)
+	require.Equal(t, "coordination.k8s.io/v1 Lease of Kubernetes 1.30 cannot hold spec.preferredHolder, "+
+		"spec.strategy",
+		r.Problems[0].Reason)
 
-	r = c.migrate(Options{Release: 34}, codePrunedField.Name)
+	r = c.migrate(Options{Release: 30}, codePrunedField.Name)
 	require.Equal(t, []string{node, key, packed}, r.changed())
 	require.Equal(t, without, r.out[key].value)
-	require.Equal(t, protobufOf(t, "v1", "Pod", pod(nil), 0), r.out[packed].value)
+	require.Equal(t, protobufOf(t, "coordination.k8s.io/v1", "Lease", lease(nil), 0), r.out[packed].value)
 	const status = 2 // bytes, at the end
 	require.Equal(t, protobufOf(t, "storage.k8s.io/v1", "CSINode", csi, status), r.out[node].value)
-	require.Contains(t, r.BuiltinKinds, transform.KindCount{Kind: "Pod", From: "v1", To: "v1", Migrated: 2})
+	require.Contains(t, r.BuiltinKinds, transform.KindCount{Kind: "Lease", From: "coordination.k8s.io/v1",
+		To: "coordination.k8s.io/v1", Migrated: 2})
+}
+
+// TestReleaseDefaults checks that an object gets the defaults of the release, at an unchanged
+// version, also with another change of the run.
+func TestReleaseDefaults(t *testing.T) {
+	const driver, secret = "/registry/csidrivers/a", "/registry/secrets/ns/sh.helm.release.v1.r.v1"
+	c := newCluster(t).put(driver, `{"kind":"CSIDriver","apiVersion":"storage.k8s.io/v1","metadata":{"name":"a"},`+
+		`"spec":{"attachRequired":true,"podInfoOnMount":false,"volumeLifecycleModes":["Persistent"],`+
+		`"storageCapacity":false,"fsGroupPolicy":"File","requiresRepublish":false,"seLinuxMount":false}}`+"\n").
+		put("/registry/namespaces/ns", `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"ns"}}`).
+		put("/registry/persistentvolumeclaims/ns/a", `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{`+
+			`"name":"a","namespace":"ns"}}`).
+		put(secret, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"sh.helm.release.v1.r.v1","namespace":"ns",`+
+			`"labels":{"owner":"helm","status":"deployed"}},"data":{"release":"`+base64.StdEncoding.EncodeToString(
+			[]byte(helm(t, "---\napiVersion: policy/v1beta1\nkind: PodDisruptionBudget\n")))+`"}}`)
+	r := c.migrate(Options{Release: native.LinkedRelease, Helm: true})
+	require.Contains(t, r.out[driver].value, `"preventPodSchedulingIfMissing":false`)
+	require.Contains(t, r.out["/registry/namespaces/ns"].value, `"labels":{"kubernetes.io/metadata.name":"ns"}`)
+	require.Contains(t, r.out["/registry/persistentvolumeclaims/ns/a"].value, `"status":{"phase":"Pending"}`)
+	require.Contains(t, r.out[secret].value, `"type":"Opaque"`)
+	require.Contains(t, manifestOf(t, r.out[secret].value), "policy/v1\n")
+
+	r = c.migrate(Options{Release: 36})
+	require.Equal(t, r.in[driver], r.out[driver])
+}
+
+// TestReleaseManagers checks managedFields at versions that the release does not serve: an update
+// drops them.
+func TestReleaseManagers(t *testing.T) {
+	const key = "/registry/configmaps/ns/a"
+	entry := func(manager, apiVersion string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", APIVersion: apiVersion,
+			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:z":{},"f:a":{}}`)}}
+	}
+	object := func(entries ...metav1.ManagedFieldsEntry) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns", ManagedFields: entries}}
+	}
+	c := newCluster(t).native(key, "v1", "ConfigMap", object(entry("a", "v1beta3"), entry("b", "v1")))
+	r := c.migrate(Options{Release: 36})
+	require.Equal(t, protobufOf(t, "v1", "ConfigMap", object(entry("b", "v1")), 0), r.out[key].value)
+	require.Equal(t, []string{"warning managed-fields-lost " + key}, r.problems())
+	require.Contains(t, r.Problems[0].Reason, `"a" at v1beta3`)
+
+	r = c.migrate(Options{Release: 36, KeepManagedFields: true})
+	require.Equal(t, r.in[key], r.out[key])
+	require.Equal(t, []string{"warning managed-fields-lost " + key}, r.problems())
+}
+
+// TestReleaseUnread checks an object that Kubernetes cannot convert, and one at a version that this
+// build does not know.
+func TestReleaseUnread(t *testing.T) {
+	const daemon, claim = "/registry/daemonsets/ns/a", "/registry/resourceclaims/ns/a"
+	r := newCluster(t).put(claim, at(claimJSON, "v1alpha2")).
+		put(daemon, `{"kind":"DaemonSet","apiVersion":"apps/v1","metadata":{"name":"a","namespace":"ns",`+
+			`"annotations":{"deprecated.daemonset.template.generation":"hunter2"}}}`).migrate(Options{Release: 30})
+	r.refusedFor("error undecodable "+daemon, "warning unknown-kind "+claim)
+	require.Contains(t, r.reason("undecodable"), "apps/v1 DaemonSet: an API server cannot read it")
+	require.NotContains(t, r.reason("undecodable"), "hunter2")
+	require.Contains(t, r.reason("unknown-kind"), "resource.k8s.io/v1alpha2 ResourceClaim: this build does not know")
 }

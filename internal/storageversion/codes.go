@@ -14,7 +14,7 @@ func codes() []*finding.Code {
 		codeTerminating, codeListKept,
 		codeDroppedNull, codeViolatesSchema, codeUpdateRefused, codeApplyRefused, codeFieldsLost, codeOwnerVersion,
 		codeHelmRelease,
-		codeMappingUnused, codeMigratorPending, codeNotInRelease,
+		codeMappingUnused, codeMigratorPending, codeNotInRelease, codeUnchecked,
 	}
 }
 
@@ -51,4 +51,5 @@ var (
 	codeMappingUnused   = finding.Lookup("mapping-unused")
 	codeMigratorPending = finding.Lookup("migrator-pending")
 	codeNotInRelease    = finding.Lookup("not-in-release")
+	codeUnchecked       = finding.Lookup("unknown-kind").As(finding.Warning, "")
 )

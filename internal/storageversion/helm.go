@@ -22,10 +22,12 @@ import (
 
 // mapHelm replaces versions that are not served in the manifest of a Helm release, like the plugin
 // mapkubeapis, or warns of them. Helm compares the next upgrade with that manifest, and fails for
-// kinds unknown to the server. Superseded releases do not matter.
-func (s *storage) mapHelm(ctx context.Context, e *transform.Entry, key keys.Key, gone *versionsGone) error {
+// kinds unknown to the server. Superseded releases do not matter. changed reports a staged change.
+func (s *storage) mapHelm(
+	ctx context.Context, e *transform.Entry, key keys.Key, gone *versionsGone,
+) (changed bool, err error) {
 	if !strings.HasPrefix(key.Name, objects.HelmPrefix) || e.Undecryptable != nil || gone.empty() {
-		return nil
+		return false, nil
 	}
 	var release *objects.HelmRelease
 	v, err := e.ParseValue()
@@ -37,13 +39,13 @@ func (s *storage) mapHelm(ctx context.Context, e *transform.Entry, key keys.Key,
 			err))
 	}
 	if release == nil {
-		return nil
+		return false, nil
 	}
 	manifest, changes := gone.mapManifest(release.Manifest, s.opts.RemoveUnserved)
-	var left, changed []string
+	var left, mapped []string
 	for _, c := range changes {
 		if s.opts.Helm && (c.to != "" || c.removed) {
-			changed = append(changed, c.String())
+			mapped = append(mapped, c.String())
 		} else {
 			left = append(left, c.from)
 		}
@@ -53,19 +55,19 @@ func (s *storage) mapHelm(ctx context.Context, e *transform.Entry, key keys.Key,
 			"change them with --helm, or run \"helm mapkubeapis\" before its next upgrade", release.Name,
 			finding.List(left)))
 	}
-	if len(changed) == 0 {
-		return nil
+	if len(mapped) == 0 {
+		return false, nil
 	}
 	value, err := withManifest(e, release, manifest)
 	if err != nil {
 		s.Raise(string(e.Key), codeHelmRelease.Because("Helm release %s cannot be changed: %v", release.Name, err))
-		return nil
+		return false, nil
 	}
 	staged, err := s.Derive(ctx, e.Key, e.Key, value)
 	if staged {
-		s.section.HelmReleases = append(s.section.HelmReleases, HelmRelease{string(e.Key), release.Name, changed})
+		s.section.HelmReleases = append(s.section.HelmReleases, HelmRelease{string(e.Key), release.Name, mapped})
 	}
-	return err
+	return staged, err
 }
 
 // versionChange is a version in a manifest that is not served.

@@ -41,7 +41,7 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	}
 	var all []*kind
 	var storages []*storage
-	used, renewed, section := map[Mapping]bool{}, newRenewals(m.opts.Release), &Definitions{}
+	used, renewed, section := map[Mapping]bool{}, newRenewals(&m.opts), &Definitions{}
 	for _, prefix := range prefixes {
 		s := &storage{View: v, keys: keys.Kubernetes{Prefix: prefix}, opts: &m.opts, used: used, renewals: renewed,
 			section: section}

@@ -14,26 +14,29 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// renewals re-encodes objects of built-in kinds at the storage versions of a release.
+// renewals gives objects of built-in kinds the bytes of an update without changes by a release.
 type renewals struct {
-	release int // minor
-	kinds   map[gvr.GroupResource]gvr.GroupKind
-	counts  []*transform.KindCount
+	native.Target
+	kinds  map[gvr.GroupResource]gvr.GroupKind
+	counts []*transform.KindCount
 }
 
-// newRenewals returns renewals for a minor release, nil for 0.
-func newRenewals(release int) *renewals {
-	if release == 0 {
+// newRenewals returns renewals for the release of the options, nil for none.
+func newRenewals(o *Options) *renewals {
+	if o.Release == 0 {
 		return nil
 	}
-	r := &renewals{release: release, kinds: map[gvr.GroupResource]gvr.GroupKind{}}
+	r := &renewals{
+		Target: native.Target{Minor: o.Release, KeepManagedFields: o.KeepManagedFields},
+		kinds:  map[gvr.GroupResource]gvr.GroupKind{},
+	}
 	for _, t := range inspect.Builtins() {
 		r.kinds[t.Resource] = gvr.GroupKind{Group: t.Resource.Group, Kind: t.Kind}
 	}
 	return r
 }
 
-// renewal is an object of a built-in kind at another version than its release stores.
+// renewal is an object of a built-in kind with other bytes than the release stores.
 type renewal struct {
 	from gvr.GroupVersionKind
 	form *native.Form // nil with an error
@@ -61,7 +64,7 @@ func (r *renewals) of(e *transform.Entry) *renewal {
 		kind = v.GVK.GroupKind()
 	}
 	one := &renewal{from: v.GVK}
-	if one.form, one.err = native.Storage(kind, v, r.release); one.form == nil && one.err == nil {
+	if one.form, one.err = r.Storage(kind, v); one.form == nil && one.err == nil {
 		return nil
 	}
 	return one
@@ -83,12 +86,20 @@ func (s *storage) renew(ctx context.Context, e *transform.Entry, one *renewal) (
 		return s.Delete(ctx, e.Key)
 	case errors.Is(one.err, native.ErrUnknownFields):
 		s.Raise(string(e.Key), transform.CodeUnknownFields.Because("%v", one.err))
+	case errors.Is(one.err, native.ErrUnchecked):
+		s.Raise(string(e.Key), codeUnchecked.Because("%v", one.err))
+	case errors.Is(one.err, native.ErrUnread):
+		s.Raise(string(e.Key), finding.Undecodable.Because("%v", one.err))
 	case one.err != nil:
 		s.Raise(string(e.Key), codeVersionDead.Because("%v", one.err))
 	case len(one.form.Lost) == 0 || s.Raise(string(e.Key), codePrunedField.Because(
-		"%s of Kubernetes 1.%d cannot hold %s",
-		one.form.GVK.GroupVersion(), s.opts.Release, finding.List(one.form.Lost))):
+		"%s of Kubernetes 1.%d cannot hold %s", native.Name(one.form.GVK), s.opts.Release,
+		finding.List(one.form.Lost))):
 		to = one.form.GVK.GroupVersion().String()
+		if len(one.form.Managers) > 0 {
+			s.Raise(string(e.Key), codeFieldsLost.Because("Kubernetes 1.%d does not serve the versions in its "+
+				"managedFields, and drops these managers: %s", s.opts.Release, finding.List(one.form.Managers)))
+		}
 		if staged, err = s.Derive(ctx, e.Key, e.Key, one.form.Value); err != nil {
 			return err
 		}

@@ -103,6 +103,11 @@ func (g *versionsGone) concerns(e *transform.Entry) bool {
 // fixOwners changes owner references from removed versions to a served version: the garbage
 // collector resolves apiVersion and kind through discovery.
 func (s *storage) fixOwners(ctx context.Context, e *transform.Entry, gone *versionsGone) error {
+	if e.Undecryptable != nil && s.opts.Release > 0 {
+		s.Raise(string(e.Key), finding.Encrypted.Because("its version and owner references cannot be seen: %v",
+			e.Undecryptable))
+		return nil
+	}
 	var unserved []*finding.Finding
 	edit := func(ref encoding.OwnerReference) (encoding.OwnerReference, bool) {
 		to, isGone := gone.moved(ref.APIVersion, ref.Kind)

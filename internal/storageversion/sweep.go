@@ -51,15 +51,22 @@ func (s *storage) sweep(ctx context.Context) error {
 				s.reportMigrator(e.Entry, key)
 			}
 		}
+		changed := false
 		if readable && e.concerned {
+			changed = true
 			if err = s.fixOwners(ctx, e.Entry, gone); err == nil {
-				if e.Entry, err = s.Get(ctx, e.Key); err == nil { // with its new references
-					e.renewal = s.renewals.of(e.Entry)
-				}
+				e.Entry, err = s.Get(ctx, e.Key) // with its new references
 			}
 		}
 		if err == nil && badKey == nil && readable {
-			err = s.mapHelm(ctx, e.Entry, key, gone)
+			var staged bool
+			staged, err = s.mapHelm(ctx, e.Entry, key, gone)
+			changed = changed || staged
+		}
+		if err == nil && changed && s.renewals != nil {
+			if e.Entry, err = s.Get(ctx, e.Key); err == nil {
+				e.renewal = s.renewals.of(e.Entry)
+			}
 		}
 		if err == nil && readable && e.renewal != nil {
 			err = s.renew(ctx, e.Entry, e.renewal)
