@@ -23,7 +23,9 @@ type content struct {
 // indentedContent returns the JSON of an object. It returns false if encode must decide: for values
 // of other types, and for an object that is too deep, or perhaps has too many blanks.
 func indentedContent(obj map[string]any, prefix, indent string) ([]byte, bool) {
-	c := content{blanks: "\n" + prefix + strings.Repeat(indent, deepest), prefix: len(prefix), indent: len(indent)}
+	const most = 4 << 10 // bytes that most objects need
+	c := content{out: make([]byte, 0, most), blanks: "\n" + prefix + strings.Repeat(indent, deepest),
+		prefix: len(prefix), indent: len(indent)}
 	ok := c.add(obj, 0)
 	return append(c.out, '\n'), ok
 }
