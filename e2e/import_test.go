@@ -125,7 +125,7 @@ func TestImported(t *testing.T) {
 	r, codes := imports(t, conflicts, archive)
 	require.Equal(t, "refused", r.Outcome)
 	require.NoFileExists(t, r.path)
-	for _, code := range []string{"error key-exists", "error address-in-use", "warning quota-exceeded"} {
+	for _, code := range []string{"error key-exists", "error address-in-use", "error quota-exceeded"} {
 		require.True(t, codes[code], "%s: %v", code, codes)
 	}
 
