@@ -33,8 +33,8 @@ with labels. --prefix P alone selects everything below a storage prefix, for one
 With --archive FILE the run is refused unless FILE is undamaged and has every deleted record as IN has it.
 
 The report lists each deleted object, each object with finalizers (they do not run), and the objects that the garbage
-collector will delete after the restore because their owners are deleted. An API server releases the IP addresses and
-ports of deleted Services some minutes after its start.
+collector will delete after the restore because their owners are deleted. An API server frees the IP addresses and
+node ports of deleted Services itself, node ports about six minutes after its start.
 
 The deletions are new revisions. The old records of the deleted objects, Secrets too, stay in the file until etcd is
 compacted, and in free pages until etcd is defragmented. --scrub writes a file without any record of these objects.`,
