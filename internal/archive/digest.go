@@ -44,6 +44,16 @@ func (d *Digest) Sum() Sum {
 	return Sum{Keys: len(d.hashes), Bytes: d.bytes, SHA256: fmt.Sprintf("%x", whole.Sum(nil))}
 }
 
+// Check compares the sum of all other live records after a change with that before the change. The
+// error wraps snapshot.ErrVerify.
+func (s Sum) Check(after Sum) error {
+	if s == after {
+		return nil
+	}
+	return fmt.Errorf("%w: of all other live records there are %d with digest %s, and not %d with %s",
+		snapshot.ErrVerify, after.Keys, after.SHA256, s.Keys, s.SHA256)
+}
+
 // Rest identifies the records that a move does not change, by all their data: whole key, revisions,
 // version, lease and value, in revision order. Rest is one SHA-256 over all records: the length of
 // the key (8 bytes, big-endian), the key, the length of the value, the value, then create revision,

@@ -36,9 +36,7 @@ func (g *Graft) Plan(ctx context.Context, v *transform.View) error {
 			Graft: g, ctx: ctx, view: v, byKey: map[string]*item{}, uids: map[objects.UID]string{},
 			replaced: map[objects.UID]string{}, changed: map[string]bool{},
 		}
-		v.Make(transform.Output{Check: func(ctx context.Context, out *inspect.Reader) error {
-			return g.Archive.Snapshot().Guard(func() error { return r.check(ctx, out) })
-		}})
+		v.Make(transform.Output{Check: r.check})
 		return r.plan()
 	})
 }
@@ -66,7 +64,6 @@ type run struct {
 
 // item is a staged record.
 type item struct {
-	from     []byte           // key in the archive
 	at       []byte           // key in the output
 	key      keys.Key         // of the input's layout
 	replaces *transform.Entry // nil for a new key
@@ -156,7 +153,7 @@ func (r *run) carry(e *inspect.Entry) error {
 		return err
 	}
 	key, _, _ := r.to.Parse(to) // a key of no type has no name
-	it := &item{from: bytes.Clone(e.Key), at: bytes.Clone(to), key: key}
+	it := &item{at: bytes.Clone(to), key: key}
 	here, err := r.view.Get(r.ctx, to)
 	if err != nil {
 		return err

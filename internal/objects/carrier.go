@@ -3,6 +3,7 @@ package objects
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,6 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -22,6 +24,14 @@ type Carrier struct {
 	undecryptable map[typeAt]string
 	encrypted     map[typeAt]bool // the types with encrypted values in the input
 	plain         map[typeAt]bool // the types with values in plaintext
+	staged        map[string]mark // by key
+}
+
+// mark identifies a staged record.
+type mark struct {
+	value  [sha256.Size]byte // of the decrypted value, or of the stored bytes
+	stored bool
+	ttl    int64
 }
 
 // typeAt is a type below a storage prefix.
@@ -37,7 +47,7 @@ func NewCarrier(ctx context.Context, v *transform.View, from *inspect.Reader) (*
 		return nil, err
 	}
 	c := &Carrier{view: v, leases: leases, undecryptable: map[typeAt]string{},
-		encrypted: map[typeAt]bool{}, plain: map[typeAt]bool{}}
+		encrypted: map[typeAt]bool{}, plain: map[typeAt]bool{}, staged: map[string]mark{}}
 	return c, c.findEncryption(ctx)
 }
 
@@ -58,30 +68,58 @@ func (c *Carrier) Create(ctx context.Context, from *inspect.Entry, to, value []b
 	if err := c.view.Reader().Decrypt(ctx, e); err != nil {
 		return err
 	}
-	if e.Undecryptable == nil && !e.Stale && bytes.Equal(e.Value, value) {
-		return c.CreateStored(ctx, from, to)
-	}
-	lease, err := c.grant(ctx, from.Lease)
-	if err != nil {
+	lease, err := c.stage(ctx, from, to, mark{value: sha256.Sum256(value)})
+	switch {
+	case err != nil:
 		return err
+	case e.Undecryptable == nil && !e.Stale && bytes.Equal(e.Value, value):
+		return c.view.CreateStored(ctx, to, from.Stored, lease)
 	}
 	return c.view.Create(ctx, to, value, lease)
 }
 
 // CreateStored is Create with the stored bytes.
 func (c *Carrier) CreateStored(ctx context.Context, from *inspect.Entry, to []byte) error {
-	lease, err := c.grant(ctx, from.Lease)
+	lease, err := c.stage(ctx, from, to, mark{value: sha256.Sum256(from.Stored), stored: true})
 	if err != nil {
 		return err
 	}
 	return c.view.CreateStored(ctx, to, from.Stored, lease)
 }
 
-func (c *Carrier) grant(ctx context.Context, id int64) (int64, error) {
-	if ttl := c.TTL(id); ttl != 0 {
-		return c.view.Grant(ctx, id, ttl)
+// stage remembers a record for Check, and grants its lease.
+func (c *Carrier) stage(ctx context.Context, from *inspect.Entry, to []byte, m mark) (lease int64, err error) {
+	if m.ttl = c.TTL(from.Lease); m.ttl != 0 {
+		lease, err = c.view.Grant(ctx, from.Lease, m.ttl)
 	}
-	return 0, nil
+	c.staged[string(to)] = m
+	return lease, err
+}
+
+// Check compares a record of the output with the staged one: its value and the TTL of its lease. It
+// returns false for a record that is not staged. leases are the TTLs of the output. Errors wrap
+// snapshot.ErrVerify.
+func (c *Carrier) Check(
+	ctx context.Context, out *inspect.Reader, rec *snapshot.Record, leases map[int64]int64,
+) (staged bool, err error) {
+	m, staged := c.staged[string(rec.Key)]
+	if !staged {
+		return false, nil
+	}
+	if ttl := leases[rec.Lease]; m.ttl != ttl || (m.ttl == 0) != (rec.Lease == 0) {
+		return true, fmt.Errorf("%w: key %q: the lease has a TTL of %d s, and not of %d", snapshot.ErrVerify, rec.Key,
+			ttl, m.ttl)
+	}
+	got := &inspect.Entry{Key: rec.Key, Stored: rec.Value, Value: rec.Value}
+	if !m.stored {
+		if err := out.Decrypt(ctx, got); err != nil {
+			return true, err
+		}
+	}
+	if got.Undecryptable != nil || sha256.Sum256(got.Value) != m.value {
+		return true, fmt.Errorf("%w: key %q: the value is not that of the origin", snapshot.ErrVerify, rec.Key)
+	}
+	return true, nil
 }
 
 // Exposure is how the input would store an encrypted value of the other snapshot.

@@ -20,11 +20,9 @@ type edit func(value []byte) ([]byte, error)
 
 // carried is a staged record.
 type carried struct {
-	from          *inspect.Entry // as stored in the origin; never decrypted, to save memory
-	to            []byte
-	cluster       string
-	edit          edit
-	undecryptable bool // written as stored
+	from    *inspect.Entry // as stored in the origin; never decrypted, to save memory
+	to      []byte
+	cluster string
 }
 
 // carrier stages records of an origin in a shard.
@@ -49,9 +47,7 @@ func newCarrier(ctx context.Context, v *transform.View, from *origin, dest *dest
 		serving: newServing(dest.shard), receipts: &Receipts{}, changed: map[string][]byte{},
 	}
 	v.Report().Sections = append(v.Report().Sections, c.receipts)
-	v.Make(transform.Output{Check: func(ctx context.Context, out *inspect.Reader) error {
-		return from.reader.Snapshot().Guard(func() error { return c.check(ctx, out) })
-	}})
+	v.Make(transform.Output{Check: c.check})
 	var err error
 	c.stager, err = objects.NewCarrier(ctx, v, from.reader)
 	return c, err
@@ -91,7 +87,7 @@ func (c *carrier) carry(ctx context.Context, r original, change edit) error {
 	if reason != "" || c.held {
 		return nil
 	}
-	c.staged = append(c.staged, carried{from: r.stored(), to: to, cluster: r.key.Cluster, edit: change})
+	c.staged = append(c.staged, carried{r.stored(), to, r.key.Cluster})
 	return c.stager.Create(ctx, r.Entry, to, value)
 }
 
@@ -116,7 +112,7 @@ func (c *carrier) carryUndecryptable(ctx context.Context, r original, to []byte,
 	case change != nil:
 		c.refuse(key, codeEncrypted, "%s; it has to be changed", reason)
 	case c.raise(key, codeEncrypted, "%s", reason) && !c.held:
-		c.staged = append(c.staged, carried{from: r.stored(), to: to, cluster: r.key.Cluster, undecryptable: true})
+		c.staged = append(c.staged, carried{r.stored(), to, r.key.Cluster})
 		return c.stager.CreateStored(ctx, r.Entry, to)
 	}
 	return nil
@@ -141,11 +137,11 @@ func (c *carrier) check(ctx context.Context, out *inspect.Reader) error {
 			return err
 		}
 		got := &inspect.Entry{Key: rec.Key, Stored: rec.Value, Lease: rec.Lease}
+		if _, err := c.stager.Check(ctx, out, rec, leases); err != nil {
+			return err
+		}
 		if s := staged[string(rec.Key)]; s != nil {
 			delete(staged, string(rec.Key))
-			if err := c.compare(ctx, out, s, got, leases); err != nil {
-				return err
-			}
 			if digests[s.cluster] == nil {
 				digests[s.cluster] = archive.NewDigest()
 			}
@@ -176,32 +172,6 @@ func (c *carrier) check(ctx context.Context, out *inspect.Reader) error {
 	return c.checkSums(ctx, in, digests, rest.Sum())
 }
 
-func (c *carrier) compare(
-	ctx context.Context, out *inspect.Reader, s *carried, got *inspect.Entry, leases map[int64]int64,
-) error {
-	if was, is := c.from.ttl(s.from.Lease), leases[got.Lease]; was != is || (was == 0) != (got.Lease == 0) {
-		return fmt.Errorf("%w: key %q: the lease has a TTL of %d s, and not of %d", snapshot.ErrVerify, s.to, is, was)
-	}
-	if s.undecryptable {
-		if !bytes.Equal(got.Stored, s.from.Stored) {
-			return fmt.Errorf("%w: key %q: the encrypted value is another", snapshot.ErrVerify, s.to)
-		}
-		return nil
-	}
-	from := *s.from
-	if err := cmp.Or(c.from.reader.Decrypt(ctx, &from), out.Decrypt(ctx, got)); err != nil {
-		return err
-	}
-	want, err := s.edit.of(&from)
-	if err != nil {
-		return err
-	}
-	if from.Undecryptable != nil || got.Undecryptable != nil || !bytes.Equal(got.Value, want) {
-		return fmt.Errorf("%w: key %q: the value is not that of the origin", snapshot.ErrVerify, s.to)
-	}
-	return nil
-}
-
 // checkSums compares the live records outside the move with the input by their digest, and the
 // numbers of moved records with the plan.
 func (c *carrier) checkSums(
@@ -216,9 +186,8 @@ func (c *carrier) checkSums(
 			before.Add(rec)
 		}
 	}
-	if was := before.Sum(); was != rest {
-		return fmt.Errorf("%w: of all other live records there are %d with digest %s, and not %d with %s",
-			snapshot.ErrVerify, rest.Keys, rest.SHA256, was.Keys, was.SHA256)
+	if err := before.Sum().Check(rest); err != nil {
+		return err
 	}
 	c.receipts.Rest = &rest
 	for i := range c.receipts.Clusters {
