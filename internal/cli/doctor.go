@@ -88,7 +88,8 @@ func runDoctor(c *cli.Context, args []string) error {
 func etcdRelease(c *cli.Context) (string, error) {
 	release := c.String("etcd")
 	var major, minor int
-	if n, _ := fmt.Sscanf(strings.TrimPrefix(release, "v"), "%d.%d", &major, &minor); release != "" && (n != 2 || major < 3) {
+	n, _ := fmt.Sscanf(strings.TrimPrefix(release, "v"), "%d.%d", &major, &minor)
+	if release != "" && (n != 2 || major < 3) {
 		return "", usagef(commandPath(c), "--etcd is %q; it takes a release of etcd 3, such as 3.5.21", release)
 	}
 	return release, nil

@@ -65,8 +65,8 @@ interrupted. With any status except 0 there is no OUT.`,
 				"time: RFC 3339 or a UTC date and time"},
 			&cli.StringFlag{Name: "wal-dir",
 				Usage: "with --data-dir, read the log in the folder `DIR`, as of etcd --wal-dir (default: member/wal)"},
-			&cli.StringSliceFlag{Name: "peer", Usage: "with --data-dir, also read the log of another member, from its " +
-				"data directory `DIR`; repeatable"},
+			&cli.StringSliceFlag{Name: "peer", Usage: "with --data-dir, also read the log of another member, from " +
+				"its data directory `DIR`; repeatable"},
 			&cli.BoolFlag{Name: "wal-history",
 				Usage: "with --data-dir, put back compacted revisions that the log still has"},
 			&cli.StringFlag{Name: "base",
