@@ -133,6 +133,8 @@ func TestCrashedCluster(t *testing.T) {
 					last = max(last, st.Revision)
 					reach = max(reach, st.Revision+int64(st.DataDir.Uncommitted))
 				}
+				proven := provenOf(t, m)
+				require.GreaterOrEqual(t, proven.Revision, last)
 
 				m.start(t)
 				r, err := m.Get(t.Context(), "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
@@ -140,6 +142,10 @@ func TestCrashedCluster(t *testing.T) {
 				require.GreaterOrEqual(t, r.Header.Revision, last)
 				require.LessOrEqual(t, r.Header.Revision, reach)
 				taken += r.Header.Revision - last
+				require.GreaterOrEqual(t, r.Header.Revision, proven.Revision, "a proven entry was lost")
+				hash, err := m.HashKV(t.Context(), m.urls[0], proven.Revision)
+				require.NoError(t, err)
+				require.Equal(t, fmt.Sprint(hash.Hash), proven.HashKV)
 				for i, st := range all {
 					hash, err := m.HashKV(t.Context(), m.urls[i], st.Revision)
 					require.NoError(t, err)
@@ -150,6 +156,30 @@ func TestCrashedCluster(t *testing.T) {
 				"restored %d revisions of them", 3*crashes(), behind, left, taken)
 		})
 	}
+}
+
+// provenOf returns the newest state that the logs of all members together prove.
+func provenOf(t testing.TB, m *members) (newest crashedStatus) {
+	t.Helper()
+	args := []string{"status", "-q", "-o", "json"}
+	for _, name := range m.names {
+		args = append(args, filepath.Join(m.dir, name))
+	}
+	text, err := exec.Command(etcdshift(t), args...).Output()
+	require.NoError(t, err, "%s", text)
+	var answer struct {
+		Snapshots []crashedStatus
+		Verdict   string
+	}
+	require.NoError(t, json.Unmarshal(text, &answer))
+	require.Len(t, answer.Snapshots, len(m.names))
+	require.Contains(t, answer.Verdict, "all ")
+	for _, st := range answer.Snapshots {
+		if st.Revision > newest.Revision {
+			newest = st
+		}
+	}
+	return newest
 }
 
 // load writes to a server like API servers do, until it dies: conditional puts and deletions,
