@@ -67,9 +67,9 @@ func readEntry(e *inspect.Entry, hide *redact.Shared) value {
 	}
 	var err error
 	v.content, err = native.Decode(e.Value)
-	if errors.Is(err, native.ErrUnknownKind) {
+	if unknown := err; errors.Is(err, native.ErrUnknownKind) {
 		if v.content, err = native.Metadata(e.Value); err == nil {
-			v.note = "of a kind this build does not know; compared by its bytes but for its metadata"
+			v.note = unknown.Error() + "; compared by its bytes but for its metadata"
 			v.content[bodyField] = string(e.Value)
 		}
 	}
