@@ -76,7 +76,8 @@ func TestRefusals(t *testing.T) {
 	r, codes := imports(t, in, archive)
 	require.Equal(t, "refused", r.Outcome)
 	var flags []string
-	for _, code := range []string{"duplicate-uid", "missing-definition", "unlisted-version", "need-missing", "volume-held",
+	for _, code := range []string{
+		"duplicate-uid", "missing-definition", "unlisted-version", "need-missing", "volume-held",
 		"address-in-use", "node-missing", "owner-outside", "policy-denied", "quota-exceeded"} {
 		require.True(t, codes["error "+code], "%s: %v", code, codes)
 		flags = append(flags, "--allow", code)
