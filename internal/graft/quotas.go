@@ -11,7 +11,8 @@ import (
 )
 
 // checkQuotas reports ResourceQuotas of which the objects of a namespace use more than they allow:
-// an API server would have refused the items. A quota of the archive was exceeded in the origin too.
+// an API server would have refused the items. A quota of the archive was exceeded in the origin
+// too.
 func (r *run) checkQuotas() error {
 	type space struct{ prefix, namespace string }
 	seen := map[space]bool{}

@@ -167,8 +167,8 @@ func (c *Carrier) Exposes(
 func isEncrypted(stored []byte) bool { return encoding.Detect(stored) == encoding.FormatEncrypted }
 
 // findEncryption finds the types with encrypted values in the input, those with values in
-// plaintext, and those for which all encrypted values are undecryptable. One decryptable value shows that the
-// configuration is the servers' configuration.
+// plaintext, and those for which all encrypted values are undecryptable. One decryptable value
+// shows that the configuration is the servers' configuration.
 func (c *Carrier) findEncryption(ctx context.Context) error {
 	known := map[typeAt]bool{}
 	return stream.Each(c.view.Reader().Raw(ctx, nil), func(e inspect.Entry) error {
