@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -68,7 +69,7 @@ func TestCrashedMember(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "crashed.etcd")
 			server, behind, applied := startRelease(t, release, dir), 0, uint64(0)
 			for n := range crashes() {
-				stop := load(server.Client, uint64(n), true)
+				stop := load(server.Client, uint64(n), workload{keys: 1000, size: 2000, leases: true, compacts: true})
 				time.Sleep(time.Duration(300+rand.IntN(900)) * time.Millisecond)
 				require.NoError(t, server.process.cmd.Process.Kill())
 				<-server.process.done
@@ -108,7 +109,7 @@ func TestCrashedCluster(t *testing.T) {
 			m.start(t)
 			behind, left, taken := 0, 0, int64(0)
 			for n := range crashes() {
-				stop := load(m.Client, uint64(n), false)
+				stop := load(m.Client, uint64(n), workload{keys: 1000, size: 2000, leases: true})
 				time.Sleep(time.Duration(300+rand.IntN(900)) * time.Millisecond)
 				for _, p := range m.processes {
 					require.NoError(t, p.cmd.Process.Kill())
@@ -182,9 +183,84 @@ func provenOf(t testing.TB, m *members) (newest crashedStatus) {
 	return newest
 }
 
-// load writes to a server like API servers do, until it dies: conditional puts and deletions,
-// leases, and perhaps compactions.
-func load(s *clientv3.Client, seed uint64, compacts bool) (stop func()) {
+// TestPurgedLog writes until etcd removes the first file of its log, and compacts all. A restored
+// server serves the revisions that "save --wal-history" calls complete like the server before the
+// compaction.
+func TestPurgedLog(t *testing.T) {
+	t.Parallel()
+	const release, snapshots = "etcd-3.6", "--snapshot-count=100"
+	dir := filepath.Join(t.TempDir(), "purged.etcd")
+	first := filepath.Join(dir, "member", "wal", "0000000000000000-0000000000000000.wal")
+	server := startRelease(t, release, dir, snapshots)
+	stop := load(server.Client, 1, workload{keys: 50, size: 40_000})
+	begun := int64(0)
+	eventually(t, time.Minute, "a second file of the log with some writes", func() error {
+		files, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
+		require.NoError(t, err)
+		switch now := server.revision(t); {
+		case len(files) < 2:
+			return errors.New("one file")
+		case begun == 0:
+			begun = now
+			fallthrough
+		case now < begun+2500:
+			return fmt.Errorf("%d writes", now-begun)
+		}
+		return nil
+	})
+	stop()
+	server.process.stop()
+	server = startRelease(t, release, dir, snapshots, "--max-wals=1")
+	eventually(t, time.Minute, "the first file of the log is removed", func() error {
+		if _, err := os.Stat(first); err == nil {
+			return errors.New("it is still there")
+		}
+		return nil
+	})
+
+	newest, want := server.revision(t), map[int64]map[string]record{}
+	for revision := newest - 1000; revision < newest; revision += 20 {
+		want[revision] = server.recordsAt(t, revision)
+	}
+	_, err := server.Compact(t.Context(), newest, clientv3.WithCompactPhysical())
+	require.NoError(t, err)
+	server.process.stop()
+	out, again := filepath.Join(t.TempDir(), "all.db"), filepath.Join(t.TempDir(), "again")
+	text, err := exec.Command(etcdshift(t), "save", "-q", "-o", "json", "--data-dir", dir, "--wal-history",
+		out).CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	var answer struct {
+		History struct {
+			Oldest   int64
+			Inferred *struct{ Sure, Flagged int }
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &answer))
+	require.NotNil(t, answer.History.Inferred)
+	require.Less(t, answer.History.Oldest, newest-500)
+
+	restored(t, out, "--data-dir", again, "--bump-revision", "0", "--mark-compacted=false")
+	server = startRelease(t, release, again)
+	compared := 0
+	for revision, want := range want {
+		if revision >= answer.History.Oldest {
+			require.Equal(t, want, server.recordsAt(t, revision), revision)
+			compared++
+		}
+	}
+	t.Logf("%d of the revisions %d to %d: %d writes sure, %d not", compared, answer.History.Oldest, newest,
+		answer.History.Inferred.Sure, answer.History.Inferred.Flagged)
+}
+
+// workload describes what load writes.
+type workload struct {
+	keys, size       int // size: of values, at most
+	leases, compacts bool
+}
+
+// load writes to a server like API servers do, until it dies: conditional puts and deletions, and
+// perhaps leases and compactions.
+func load(s *clientv3.Client, seed uint64, w workload) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for client := range uint64(4) {
@@ -193,8 +269,8 @@ func load(s *clientv3.Client, seed uint64, compacts bool) (stop func()) {
 			var lease clientv3.LeaseID
 			for i := 0; ctx.Err() == nil; i++ {
 				within, done := context.WithTimeout(ctx, time.Second)
-				key := fmt.Sprintf("/registry/configmaps/ns-%d/cm-%d", r.IntN(5), r.IntN(200))
-				rev, value := int64(0), strings.Repeat("x", r.IntN(2000))
+				key := fmt.Sprintf("/registry/configmaps/ns-%d/cm-%d", r.IntN(5), r.IntN(w.keys/5))
+				rev, value := int64(0), strings.Repeat("x", r.IntN(w.size))
 				if old, err := s.Get(within, key); err == nil && len(old.Kvs) > 0 {
 					rev = old.Kvs[0].ModRevision
 				}
@@ -204,13 +280,13 @@ func load(s *clientv3.Client, seed uint64, compacts bool) (stop func()) {
 					op = clientv3.OpDelete(key)
 				case n < 8 && lease != 0:
 					op = clientv3.OpPut(key, value, clientv3.WithLease(lease))
-				case n == 19:
+				case n == 19 && w.leases:
 					if granted, err := s.Grant(within, 3600); err == nil {
 						lease = granted.ID
 					}
 				case n == 18 && lease != 0 && r.IntN(4) == 0:
 					_, _ = s.Revoke(within, lease)
-				case n == 17 && compacts && r.IntN(8) == 0:
+				case n == 17 && w.compacts && r.IntN(8) == 0:
 					_, _ = s.Compact(within, rev)
 				}
 				_, _ = s.Txn(within).If(clientv3.Compare(clientv3.ModRevision(key), "=", rev)).Then(op).Commit()

@@ -92,9 +92,7 @@ func TestFreePages(t *testing.T) {
 	for name := range want {
 		require.NoError(t, configs.Delete(ctx, name, metav1.DeleteOptions{}))
 	}
-	r, err := c.store.Get(ctx, "x")
-	require.NoError(t, err)
-	_, err = c.store.Compact(ctx, r.Header.Revision, clientv3.WithCompactPhysical())
+	_, err := c.store.Compact(ctx, c.store.revision(t), clientv3.WithCompactPhysical())
 	require.NoError(t, err)
 	file := c.store.save(t)
 	text, _ := exec.Command(etcdshift(t), "get", "-q", file, "configmaps", "-n", "default", "--deleted", "-o",
@@ -142,9 +140,7 @@ func TestNamespaceBack(t *testing.T) {
 	}
 	run(k, "wait -n shop deployment/web --for=jsonpath={.status.replicas}=1 --timeout=1m")
 	run(k, "delete namespace shop --timeout=2m")
-	r, err := c.store.Get(t.Context(), "x")
-	require.NoError(t, err)
-	_, err = c.store.Compact(t.Context(), r.Header.Revision, clientv3.WithCompactPhysical())
+	_, err := c.store.Compact(t.Context(), c.store.revision(t), clientv3.WithCompactPhysical())
 	require.NoError(t, err)
 	saved := c.store.save(t)
 	controllers.stop()

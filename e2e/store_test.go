@@ -69,7 +69,13 @@ type record struct {
 // records returns all live keys except those that servers continuously renew or write.
 func (s *store) records(t testing.TB) map[string]record {
 	t.Helper()
-	r, err := s.Get(context.Background(), "\x00", clientv3.WithFromKey())
+	return s.recordsAt(t, 0)
+}
+
+// recordsAt is records for an older revision.
+func (s *store) recordsAt(t testing.TB, revision int64) map[string]record {
+	t.Helper()
+	r, err := s.Get(context.Background(), "\x00", clientv3.WithFromKey(), clientv3.WithRev(revision))
 	require.NoError(t, err)
 	out := make(map[string]record, len(r.Kvs))
 	for _, kv := range r.Kvs {
@@ -78,6 +84,14 @@ func (s *store) records(t testing.TB) map[string]record {
 		}
 	}
 	return out
+}
+
+// revision returns the newest revision.
+func (s *store) revision(t testing.TB) int64 {
+	t.Helper()
+	r, err := s.Get(context.Background(), "x")
+	require.NoError(t, err)
+	return r.Header.Revision
 }
 
 func restless(key string) bool {
