@@ -44,7 +44,7 @@ shows them. --since and --until omit writes that are certainly earlier or later.
 --free-pages also searches the free pages of the files, byte by byte, for writes that a compaction removed, and marks
 them. Each one happened, but others may be missing: the gap is still shown.
 
---wal DIR stands for a SNAPSHOT: the data directory of a stopped member, with the writes that compaction removed and its
+--wal DIR stands for all SNAPSHOTs: the data directory of a stopped member, with the writes that compaction removed and its
 write-ahead log still has, as "save --data-dir DIR --wal-history" writes them; nothing is written. If the first entries
 of the log are gone, its history begins with --base EARLIER, or is inferred: only writes with a sure revision are shown.
 Those before the first complete state are marked "from the log", and values from before the log are unknown.
@@ -85,6 +85,9 @@ func runTimeline(c *cli.Context, args []string) error {
 	count := 1 // of snapshots
 	for count < len(args) && (args[count] == "-" || namesSnapshot(args[count])) {
 		count++
+	}
+	if c.IsSet("wal") && count > 1 { // records "from the log" would be marked in the others too
+		return usagef(commandPath(c), "--wal takes no other SNAPSHOT; \"save --data-dir DIR --wal-history\" writes one")
 	}
 	for _, word := range args[count:] {
 		sayType(c, word)

@@ -36,14 +36,15 @@ func newMemo[T any]() *memo[T] { return &memo[T]{seed: maphash.MakeSeed()} }
 func (m *memo[T]) of(text string) (*T, func(of T)) {
 	hash := maphash.String(m.seed, text)
 	at := &m.kept[hash%mostKept]
-	if k := at.kept.Load(); k != nil && k.text == text {
-		return &k.of, nil
-	}
-	return nil, func(of T) {
+	keep := func(of T) {
 		if high := uint32(hash >> 32); at.once.Swap(high) == high {
 			at.kept.Store(&kept[T]{strings.Clone(text), of})
 		}
 	}
+	if k := at.kept.Load(); k != nil && k.text == text {
+		return &k.of, keep
+	}
+	return nil, keep
 }
 
 // find returns the result of search for a text, kept or new.

@@ -156,7 +156,8 @@ func (p *page) metadata(
 		return nil, err
 	}
 	if p.source.Brief {
-		m.ManagedFields, m.Annotations = nil, nil
+		m.ManagedFields = nil
+		defer func() { m.Annotations = nil }() // they show which other texts are secrets
 	}
 	m.ResourceVersion = strconv.FormatInt(e.ModRevision, 10)
 	if hide == nil {
@@ -165,7 +166,7 @@ func (p *page) metadata(
 	m.APIVersion, m.Kind = v.GVK.GroupVersion().String(), v.GVK.Kind
 	content, err := native.Content(m)
 	if err == nil && hide.Object(e.Key, content) {
-		m = meta.AsPartialObjectMetadata(&unstructured.Unstructured{Object: content})
+		*m = *meta.AsPartialObjectMetadata(&unstructured.Unstructured{Object: content})
 	}
 	return m, err
 }
