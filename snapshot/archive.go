@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
@@ -34,6 +35,7 @@ type members struct {
 	names      []string
 	databases  []string
 	compressed []string
+	log        bool // files of a write-ahead log
 }
 
 // add adds a file, and returns its first bytes if the file is a database.
@@ -42,6 +44,7 @@ func (m *members) add(name string, content io.Reader) (head []byte, err error) {
 		return nil, fmt.Errorf("%w: a %s archive of more than %d files; extract the snapshot from it first",
 			ErrNotSnapshot, m.kind, mostMembers)
 	}
+	m.log = m.log || strings.HasSuffix(name, ".wal")
 	if head, err = io.ReadAll(io.LimitReader(content, memberHead)); err != nil {
 		return nil, err
 	}
@@ -61,8 +64,8 @@ func (m *members) add(name string, content io.Reader) (head []byte, err error) {
 // noDatabase returns the error for an archive without a database. Backups have compressed manifests
 // next to the database, and no known tool compresses the database within an archive.
 func (m *members) noDatabase() error {
-	err := fmt.Errorf("%w: a %s archive of %d files, none of which is a database: %s",
-		ErrNotSnapshot, m.kind, len(m.names), named(m.names))
+	err := fmt.Errorf("%w: a %s archive of %s, none of which is a database: %s",
+		ErrNotSnapshot, m.kind, phrase.Count(len(m.names), "file"), named(m.names))
 	if len(m.compressed) > 0 {
 		err = fmt.Errorf("%w; if the snapshot is in a compressed one (%s), extract that first, and give it as it is",
 			err, named(m.compressed))
@@ -114,7 +117,7 @@ func (p *packed) zipMember(all []*zip.File) (found *zip.File, err error) {
 	if found == nil {
 		return nil, m.noDatabase()
 	}
-	p.archive, p.member = "zip", found.Name
+	p.archive, p.member, p.beside = "zip", found.Name, &m
 	return found, nil
 }
 
@@ -134,6 +137,7 @@ func (p *packed) content(stream io.Reader) (io.Reader, error) {
 		return nil, err
 	}
 	p.archive, p.member = cmp.Or(map[string]string{"gzip": "tar.gz", "zstd": "tar.zst"}[p.format], "tar"), name
+	p.beside = &a.members
 	rest := readerFunc(func([]byte) (int, error) { // reads nothing, and ends if no other database follows
 		_, _, err := a.next()
 		return 0, err

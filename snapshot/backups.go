@@ -14,6 +14,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/pattern"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/publish"
 )
 
@@ -138,10 +139,14 @@ func (in *input) loadBackups(ctx context.Context, cfg Config) (size int64, err e
 	err = base.Guard(func() error {
 		size, err = base.onTop(ctx, in.file, func(add func(*Record) error) error {
 			for _, b := range deltas {
+				before := d.last
 				if err := d.read(b, add); err != nil {
 					return err
 				}
-				if used++; d.ended {
+				if d.last != before { // not a file that only shows the end
+					used++
+				}
+				if d.ended {
 					return nil
 				}
 			}
@@ -159,8 +164,8 @@ func (in *input) loadBackups(ctx context.Context, cfg Config) (size int64, err e
 		return 0, err
 	}
 	in.compression = Etcdbrctl
-	in.warn("a full snapshot of etcdbrctl (%s), revision %d, and %d delta snapshots up to revision %d",
-		filepath.Base(full.path), revision, used, d.last.Main)
+	in.warn("a full snapshot of etcdbrctl (%s), revision %d, and %s up to revision %d",
+		filepath.Base(full.path), revision, phrase.Count(used, "delta snapshot"), d.last.Main)
 	return size, nil
 }
 

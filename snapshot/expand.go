@@ -65,6 +65,9 @@ func (in *input) expand(ctx context.Context, cfg Config) (size int64, err error)
 	}
 	if p.member != "" {
 		in.warn("an archive (%s): took %.200q, %d bytes, into a temporary file", p.archive, p.member, size)
+		if p.beside != nil && p.beside.log {
+			in.warn("the write-ahead log in the archive is not read: extract the archive, and give the data directory")
+		}
 	} else {
 		in.warn("compressed with %s: expanded to %d bytes in a temporary file", in.compression, size)
 	}
@@ -79,7 +82,8 @@ type packed struct {
 	size   int64 // size of the file in bytes
 	limit  int64 // maximum size of the expanded file in bytes
 
-	archive, member string // the format, such as "tar.gz", and the file taken from the archive; "" for none
+	archive, member string   // the format, such as "tar.gz", and the file taken from the archive; "" for none
+	beside          *members // the files of the archive; nil for none or a single one
 
 	read     int64 // bytes read so far
 	mostRead int64 // maximum of read; 0 for no limit

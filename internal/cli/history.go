@@ -218,7 +218,11 @@ func findSubject(c *cli.Context, word string, sides []*inspect.Reader) (compare.
 	switch {
 	case len(names) == 0:
 		err := fmt.Errorf("%q is not there%s, nor was it since the last compaction%s", word, belowNamed(c), elsewhere)
-		return subject, &failure{exitFailed, err, `"etcdshift keys" lists the keys of a snapshot`}
+		hint := `"etcdshift keys" lists the keys of a snapshot`
+		if !c.IsSet("at") && !c.Bool("free-pages") {
+			hint += "; --free-pages also finds objects that were deleted earlier"
+		}
+		return subject, &failure{exitFailed, err, hint}
 	case len(names) == 1:
 		return subject, nil
 	}
