@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -184,8 +183,8 @@ type tail struct {
 	base       *Snapshot
 	log        *wal.Log
 	begin, end uint64 // the entry of the database, and the last one to apply
+	change     uint64 // the last entry that the voters of the database decide about
 	members    int    // entries that change members, not applied
-	lone       bool   // the member is the only voter
 	peers      bool   // logs of other members are known
 	most       int64  // limit of the bytes of the records
 }
@@ -203,15 +202,11 @@ func newTail(ctx context.Context, base *Snapshot, d dataDir) (*tail, error) {
 		}
 		return nil, logError(err)
 	}
-	voters, err := voters(ctx, base, &st, t.log.Node)
+	voters, err := voterSets(ctx, base, &st)
 	if err != nil {
 		return nil, err
 	}
-	t.lone = len(voters) == 0 || len(voters) == 1 && voters[0] == t.log.Node
-	t.end = t.log.Last
-	if !t.lone {
-		t.end = min(t.end, max(t.begin, t.log.Commit))
-	}
+	t.end = min(t.log.Last, max(t.begin, t.log.Commit))
 	switch first := max(t.log.First, 1); {
 	case first > t.begin+1:
 		err = gap{t.begin, first}
@@ -224,7 +219,14 @@ func newTail(ctx context.Context, base *Snapshot, d dataDir) (*tail, error) {
 	if err != nil {
 		return nil, logError(err)
 	}
-	if t.peers = len(d.peers) > 0; t.peers && !t.lone {
+	if voters, err = t.findChange(ctx, voters); err != nil {
+		return nil, logError(err)
+	}
+	others := func(set []uint64) bool { return len(set) != 1 || set[0] != t.log.Node }
+	if len(voters) > 0 && !slices.ContainsFunc(voters, others) { // a lone voter commits all
+		t.end = max(t.end, t.change)
+	}
+	if t.peers = len(d.peers) > 0; t.peers {
 		t.end, err = t.majority(ctx, d.peers, voters)
 	}
 	return t, err
@@ -247,40 +249,6 @@ func logError(err error) error {
 		return fmt.Errorf("%w: %w", errNoLog, err)
 	}
 	return fmt.Errorf("%w: %w", ErrLog, err)
-}
-
-// voters returns the ids of the voting members, by a member with the id node; none if the database
-// knows no members yet.
-func voters(ctx context.Context, s *Snapshot, st *Status, node uint64) (ids []uint64, err error) {
-	err = s.entries(ctx, metaBucket, func(k, v []byte) error {
-		if string(k) == "confState" {
-			ids = votersOf(v)
-		}
-		return nil
-	})
-	if slices.Contains(ids, node) || err != nil {
-		return ids, err
-	}
-	ids = nil
-	for _, m := range st.Members { // before etcd 3.5, or restored: the state is that of another cluster
-		var id uint64
-		if _, err := fmt.Sscanf(m.ID, "%x", &id); err == nil && !m.Learner {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
-}
-
-// votersOf decodes the voting members of a raft state; none if it is not readable, which Odd
-// reports.
-func votersOf(confState []byte) []uint64 {
-	var state struct {
-		Voters []uint64 `json:"voters"`
-	}
-	if len(confState) <= maxMemberSize {
-		_ = json.Unmarshal(confState, &state)
-	}
-	return state.Voters
 }
 
 // checkTerm compares the term of the database with the term of its entry in the log, if both are

@@ -1,10 +1,14 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
@@ -14,61 +18,224 @@ import (
 var errPeer = finding.WithLasting(errors.New("the log of another member cannot be used"),
 	"--peer takes the data directory of another member of this cluster")
 
-// majority returns the last entry that is committed by the logs of this member and of others: one
-// of them knows it, or a majority of the voters holds it.
+// PeerError is an error about a member of Config.Peers.
+type PeerError struct {
+	Path         string // as in Config.Peers
+	OtherCluster bool   // the log is of another cluster
+	Err          error
+}
+
+func (e *PeerError) Error() string { return fmt.Sprintf("%v: %s: %v", errPeer, e.Path, e.Err) }
+
+// Unwrap returns the cause first: its hint counts more.
+func (e *PeerError) Unwrap() []error { return []error{e.Err, errPeer} }
+
+// peer is another member.
+type peer struct {
+	path string
+	log  *wal.Log
+}
+
+// openPeer reads the log of another member.
+func (t *tail) openPeer(ctx context.Context, path string) (peer, error) {
+	d, is := findDataDir(path)
+	if !is {
+		d.log = path
+	} else if running, err := isRunning(d.db); err != nil || running {
+		return peer{}, &PeerError{Path: path, Err: cmp.Or(err, ErrRunning)}
+	}
+	log, err := wal.Scan(ctx, d.log, t.end+1)
+	switch {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return peer{}, err
+	case err != nil:
+		return peer{}, &PeerError{Path: path, Err: err}
+	case log.Cluster != t.log.Cluster:
+		return peer{}, &PeerError{path, true, fmt.Errorf("it is the log of member %x of cluster %x, and not of cluster %x",
+			log.Node, log.Cluster, t.log.Cluster)}
+	}
+	return peer{path, log}, nil
+}
+
+// isRunning reports whether an etcd has a database open.
+func isRunning(db string) (bool, error) {
+	f, err := openNow(db)
+	if err != nil {
+		return false, err
+	}
+	return inUse(f), f.Close()
+}
+
+// majority returns the last entry that is committed by the logs of this member and of others.
+func (t *tail) majority(ctx context.Context, paths []string, voters [][]uint64) (last uint64, err error) {
+	var peers []peer
+	for _, path := range paths {
+		p, err := t.openPeer(ctx, path)
+		if err != nil {
+			return 0, err
+		}
+		is := func(other peer) bool { return other.log.Node == p.log.Node }
+		if p.log.Node != t.log.Node && !slices.ContainsFunc(peers, is) {
+			peers = append(peers, p)
+		}
+	}
+	return t.proven(ctx, peers, voters)
+}
+
+// identity identifies an entry with an index: in one cluster, entries of one term are equal.
+type identity struct {
+	term uint64
+	sum  [sha256.Size]byte // of the data
+}
+
+// proven returns the last entry that is committed: a log with the entry knows it, or a majority of
+// the voters holds it, and no earlier entry changes the voters.
 //
 // An entry of a majority may still be replaced, by a leader of a later term that lacks it (the Raft
 // paper, figure 8). Such a leader has the votes of a majority, one of them from a holder of the
 // entry, who then knows the later term. So the entry is committed if no holder knows a later term,
-// or if the logs of all voters are known and no log has an entry of a later term.
-func (t *tail) majority(ctx context.Context, peers []string, voters []uint64) (last uint64, err error) {
-	logs := []*wal.Log{t.log}
-	for _, path := range peers {
-		d, is := findDataDir(path)
-		if !is {
-			d.log = path
-		}
-		log, err := wal.Scan(ctx, d.log, t.end+1)
-		switch {
-		case err != nil:
-			return 0, fmt.Errorf("%w: %s: %w", errPeer, path, err)
-		case log.Cluster != t.log.Cluster || !slices.Contains(voters, log.Node):
-			return 0, fmt.Errorf("%w: %s: it is the log of member %x of cluster %x, which is no voter of cluster %x",
-				errPeer, path, log.Node, log.Cluster, t.log.Cluster)
-		}
-		if !slices.ContainsFunc(logs, func(l *wal.Log) bool { return l.Node == log.Node }) {
-			logs = append(logs, log)
-		}
-	}
-	terms := make([]map[uint64]uint64, len(logs)) // of the entries after t.end
-	latest := uint64(0)
-	for i, log := range logs {
-		terms[i] = map[uint64]uint64{}
-		one := tail{log: log}
-		err := one.each(ctx, t.end+1, log.Last, func(e wal.Entry) error {
+// or if the logs of all voters are known, end with one term, and have no entry of a later term. (A
+// voter of an earlier term may have led since its log was copied.)
+func (t *tail) proven(ctx context.Context, peers []peer, voters [][]uint64) (last uint64, err error) {
+	peers = slices.Insert(slices.Clone(peers), 0, peer{"", t.log})
+	held := make([]map[uint64]identity, len(peers)) // the entries after t.end
+	latest, nodes, oneTerm := uint64(0), []uint64(nil), true
+	for i, p := range peers {
+		held[i] = map[uint64]identity{}
+		nodes, oneTerm = append(nodes, p.log.Node), oneTerm && p.log.Term == t.log.Term
+		one := tail{log: p.log}
+		err := one.each(ctx, t.end+1, p.log.Last, func(e wal.Entry) error {
 			latest = max(latest, e.Term)
-			if e.Index <= t.log.Last {
-				terms[i][e.Index] = e.Term
+			if e.Index > t.log.Last {
+				return nil
+			}
+			held[i][e.Index] = identity{e.Term, sha256.Sum256(e.Data)}
+			if own := held[0][e.Index]; own.term == e.Term && own != held[i][e.Index] {
+				return &PeerError{Path: p.path, Err: fmt.Errorf("entry %d of term %d has other data: one of the logs "+
+					"is from before a restore", e.Index, e.Term)}
 			}
 			return nil
 		})
+		if errors.As(err, new(*PeerError)) {
+			return 0, err
+		}
 		if err != nil {
 			return 0, logError(err)
 		}
 	}
+	whole := oneTerm && holds(nodes, voters, func(n, of int) bool { return n == of })
 	last = t.end
 	for n := t.end + 1; n <= t.log.Last; n++ {
-		term := terms[0][n]
-		holders, known, later := 0, false, false
-		for i, log := range logs {
-			if terms[i][n] == term {
-				holders++
-				known, later = known || n <= log.Commit, later || log.Term > term
+		entry := held[0][n]
+		var holders []uint64
+		known, later := false, false
+		for i, p := range peers {
+			if held[i][n] == entry {
+				holders = append(holders, p.log.Node)
+				known, later = known || n <= p.log.Commit, later || p.log.Term != entry.term
 			}
 		}
-		if known || 2*holders > len(voters) && (!later || len(logs) == len(voters) && latest <= term) {
+		most := n <= t.change && holds(holders, voters, func(n, of int) bool { return 2*n > of })
+		if known || most && (!later || whole && latest <= entry.term) {
 			last = n
 		}
 	}
 	return last, nil
+}
+
+// holds reports whether enough members of each set of voters are among some members.
+func holds(members []uint64, voters [][]uint64, enough func(n, of int) bool) bool {
+	for _, set := range voters {
+		n := 0
+		for _, id := range set {
+			if slices.Contains(members, id) {
+				n++
+			}
+		}
+		if !enough(n, len(set)) {
+			return false
+		}
+	}
+	return len(voters) > 0
+}
+
+// raftState is a raft ConfState.
+type raftState struct {
+	Voters   []uint64 `json:"voters"`
+	Outgoing []uint64 `json:"voters_outgoing"` // of a joint change, which etcd does not use
+}
+
+// voterSets returns the sets of voting members by the database. A majority needs one of each set.
+// There is no set if the database has neither members nor a raft state yet.
+//
+// A restore replaces the members, but not the raft state. Equal URLs and tokens give equal IDs: a
+// raft state with the ID of a member may be older than the members, from another cluster. etcd 3.5
+// may show a promoted member as a learner: the members may be older than the raft state. So both
+// count. A raft state without the ID of a member is surely that of another cluster.
+func voterSets(ctx context.Context, s *Snapshot, st *Status) ([][]uint64, error) {
+	var members, voters []uint64
+	for _, m := range st.Members {
+		id, err := strconv.ParseUint(m.ID, 16, 64)
+		if err != nil {
+			return [][]uint64{nil}, nil // an unknown voter: no majority
+		}
+		members = append(members, id)
+		if !m.Learner {
+			voters = append(voters, id)
+		}
+	}
+	sets, isNew := [][]uint64{voters}, len(members) == 0
+	err := s.entries(ctx, metaBucket, func(k, v []byte) error {
+		if string(k) != "confState" {
+			return nil
+		}
+		isNew = false
+		state := parseRaftState(v)
+		if slices.ContainsFunc(state.Voters, func(id uint64) bool { return slices.Contains(members, id) }) {
+			sets = append(sets, state.Voters)
+			if len(state.Outgoing) > 0 {
+				sets = append(sets, state.Outgoing)
+			}
+		}
+		return nil
+	})
+	if isNew {
+		sets = nil
+	}
+	return sets, err
+}
+
+// findChange sets t.change, and returns the voters who decide up to it: those of the database, or of
+// the first entries of a new cluster.
+func (t *tail) findChange(ctx context.Context, voters [][]uint64) ([][]uint64, error) {
+	t.change = t.log.Last
+	var first []uint64
+	err := t.each(ctx, t.begin+1, t.log.Last, func(e wal.Entry) error {
+		switch id := e.Added(); {
+		case !e.Conf || e.Index > t.change:
+		case t.begin == 0 && len(voters) == 0 && id != 0 && e.Index <= t.log.Commit:
+			first = append(first, id)
+		default:
+			t.change = e.Index
+		}
+		return nil
+	})
+	if len(first) > 0 {
+		voters = [][]uint64{first}
+	}
+	return voters, err
+}
+
+// votersOf returns the voting members of a raft state.
+func votersOf(confState []byte) []uint64 {
+	state := parseRaftState(confState)
+	return slices.Concat(state.Voters, state.Outgoing)
+}
+
+// parseRaftState decodes a raft state: empty if it is not readable, which Odd reports.
+func parseRaftState(confState []byte) (state raftState) {
+	if len(confState) <= maxMemberSize {
+		_ = json.Unmarshal(confState, &state)
+	}
+	return state
 }

@@ -216,6 +216,15 @@ type Position struct {
 	Offset int64
 }
 
+// Added returns the id of the member that an entry adds with a vote, or 0 (raftpb.ConfChange).
+func (e Entry) Added() uint64 {
+	kind, id, err := numbers(e.Data, 2, 3)
+	if !e.Conf || err != nil || kind != 0 {
+		return 0
+	}
+	return id
+}
+
 func parseEntry(b []byte) (e Entry, err error) {
 	err = eachField(b, func(num protowire.Number, n uint64, b []byte) error {
 		switch num {
