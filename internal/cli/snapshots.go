@@ -80,8 +80,11 @@ func openFile(c *cli.Context, path, config string) (*opened, error) {
 	}
 	cfg.Peers = peersOf(c, path)
 	s, err := snapshot.Open(c.Context, path, cfg)
-	if err != nil && len(cfg.Peers) > 0 { // perhaps of another cluster
-		cfg.Peers = nil
+	for peer := (*snapshot.PeerError)(nil); errors.As(err, &peer); {
+		if !peer.OtherCluster {
+			warn(c, fmt.Sprintf("%s: %v", path, peer))
+		}
+		cfg.Peers = slices.DeleteFunc(cfg.Peers, func(other string) bool { return other == peer.Path })
 		s, err = snapshot.Open(c.Context, path, cfg)
 	}
 	if err != nil {
