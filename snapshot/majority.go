@@ -51,8 +51,8 @@ func (t *tail) openPeer(ctx context.Context, path string) (peer, error) {
 	case err != nil:
 		return peer{}, &PeerError{Path: path, Err: err}
 	case log.Cluster != t.log.Cluster:
-		return peer{}, &PeerError{path, true, fmt.Errorf("it is the log of member %x of cluster %x, and not of cluster %x",
-			log.Node, log.Cluster, t.log.Cluster)}
+		return peer{}, &PeerError{path, true, fmt.Errorf("it is the log of member %x of cluster %x, and not of "+
+			"cluster %x", log.Node, log.Cluster, t.log.Cluster)}
 	}
 	return peer{path, log}, nil
 }
@@ -205,8 +205,8 @@ func voterSets(ctx context.Context, s *Snapshot, st *Status) ([][]uint64, error)
 	return sets, err
 }
 
-// findChange sets t.change, and returns the voters who decide up to it: those of the database, or of
-// the first entries of a new cluster.
+// findChange sets t.change, and returns the voters who decide up to it: those of the database, or
+// those of the first entries of a new cluster.
 func (t *tail) findChange(ctx context.Context, voters [][]uint64) ([][]uint64, error) {
 	t.change = t.log.Last
 	var first []uint64

@@ -46,8 +46,8 @@ func TestMajority(t *testing.T) {
 		require.NoError(t, s.Close())
 	}
 
-	// with a later term known to a holder, only the known commit of another member counts; or the logs
-	// of all voters, if they end with one term.
+	// with a later term known to a holder, only the known commit of another member counts; or the
+	// logs of all voters, if they end with one term.
 	logs := map[string]*wal.Log{}
 	var peers []peer
 	var ids []uint64
@@ -117,8 +117,9 @@ func (m voter) dir(t testing.TB) string {
 // tenEntries returns ten entries of term 2: puts of a value, and members that are added.
 func tenEntries(t testing.TB, value string, added map[uint64]uint64) (all []*raftpb.Entry) {
 	for n := uint64(1); n <= 10; n++ {
-		e := &raftpb.Entry{Index: proto.Uint64(n), Term: proto.Uint64(2), Data: must(proto.Marshal(&pb.InternalRaftRequest{
-			Put: &pb.PutRequest{Key: fmt.Appendf(nil, "k%d", n), Value: []byte(value)}}))(t)}
+		put := &pb.PutRequest{Key: fmt.Appendf(nil, "k%d", n), Value: []byte(value)}
+		e := &raftpb.Entry{Index: proto.Uint64(n), Term: proto.Uint64(2),
+			Data: must(proto.Marshal(&pb.InternalRaftRequest{Put: put}))(t)}
 		if id := added[n]; id != 0 {
 			e.Type = raftpb.EntryConfChange.Enum()
 			e.Data = must(proto.Marshal(&raftpb.ConfChange{Id: &n, NodeId: &id}))(t)
@@ -128,8 +129,8 @@ func tenEntries(t testing.TB, value string, added map[uint64]uint64) (all []*raf
 	return all
 }
 
-// TestVoters checks which entries of crafted members count. All logs have ten entries, and most know
-// that five are committed.
+// TestVoters checks which entries of crafted members count. All logs have ten entries, and most
+// know that five are committed.
 func TestVoters(t *testing.T) {
 	const three = `{"voters":[1,2,3]}`
 	ids := []uint64{1, 2, 3, 4, 5}
@@ -162,7 +163,8 @@ func TestVoters(t *testing.T) {
 
 		"a member is added": {of: voter{voters: ids[:3], state: three,
 			entries: tenEntries(t, "", map[uint64]uint64{7: 4})}, peers: ids[1:2], entry: 7},
-		"a lone voter adds one": {of: voter{voters: ids[:1], entries: tenEntries(t, "", map[uint64]uint64{7: 2})}, entry: 7},
+		"a lone voter adds one": {of: voter{voters: ids[:1],
+			entries: tenEntries(t, "", map[uint64]uint64{7: 2})}, entry: 7},
 		"a lone voter adds one who knows more": {of: voter{voters: ids[:1],
 			entries: tenEntries(t, "", map[uint64]uint64{7: 2})}, peers: ids[1:2],
 			peer: func(m *voter) { m.commit = 9 }, entry: 9},
