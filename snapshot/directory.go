@@ -187,6 +187,7 @@ type tail struct {
 	members    int    // entries that change members, not applied
 	peers      bool   // logs of other members are known
 	most       int64  // limit of the bytes of the records
+	why        string // later entries are left out; "" if they may not be committed
 }
 
 // newTail finds the entries of the log that a restarted server applies to base.
@@ -355,6 +356,7 @@ func (t *tail) say(ctx context.Context, in *input) error {
 		if t.peers {
 			why = "the logs do not prove that they are committed"
 		}
+		why = cmp.Or(t.why, why)
 		in.warn("%d entries of the log after entry %d are left out: %s%s", n, t.end, why, text)
 	}
 	return nil

@@ -50,8 +50,9 @@ type SalvageReport struct {
 	Unsure  []UnsureKey     `json:"unsure"`  // keys without a sure record, by key
 	Damaged []DamagedRecord `json:"damaged"` // records with known damage, by revision
 	// Entries are the entries of other buckets that no server reads; they are left out.
-	Entries []string    `json:"unreadableEntries"`
-	Log     *SalvageLog `json:"log,omitempty"`
+	Entries    []string    `json:"unreadableEntries"`
+	Log        *SalvageLog `json:"log,omitempty"`
+	UnusedLogs []UnusedLog `json:"unusedLogs"`
 }
 
 // RuinedFile is a damaged file.
@@ -130,7 +131,7 @@ func OpenRemains(ctx context.Context, paths []string, cfg Config) (_ *Remains, e
 	if len(paths) > maxRuins {
 		return nil, fmt.Errorf("%d files: more than a cluster has members", len(paths))
 	}
-	r := &Remains{}
+	r := &Remains{SalvageReport: SalvageReport{UnusedLogs: []UnusedLog{}}}
 	var logs []string
 	defer func() {
 		if err != nil {

@@ -21,12 +21,9 @@ func (r *Remains) byLog(copies []piece) (one piece, is bool) {
 		}
 		switch {
 		case n >= 0 && bytes.Equal(r.bytesOf(c), r.bytesOf(copies[n])):
-			r.log.same++
 		case n >= 0:
-			r.log.differ++
 			r.damage(c, "it differs from the log; the form in the log is taken")
 		case c.main > r.log.compacted:
-			r.log.differ++
 			r.damage(c, "it is not in the log; left out")
 		}
 	}
@@ -41,14 +38,18 @@ func (r *Remains) byLog(copies []piece) (one piece, is bool) {
 // choice, the other copies decide.
 func (r *Remains) byInference(copies []piece, n int) (one piece, is bool) {
 	one = copies[n]
-	inTree := slices.ContainsFunc(copies, func(c piece) bool { return c.tree && !r.isLogged(c) })
-	switch id := r.id(one); {
-	case one.main > *r.CompactRevision:
-		for _, c := range copies {
-			if c.tree && !bytes.Equal(r.bytesOf(c), r.bytesOf(one)) {
-				r.damage(c, "it differs from the log; the form in the log is taken")
-			}
+	inTree, differs := false, false
+	for _, c := range copies {
+		if !c.tree || r.isLogged(c) {
+			continue
 		}
+		if inTree = true; !bytes.Equal(r.bytesOf(c), r.bytesOf(one)) {
+			differs = true
+			r.damage(c, "it differs from the log; the form in the log is taken")
+		}
+	}
+	switch id := r.id(one); {
+	case differs || one.main > *r.CompactRevision:
 	case id[len(id)-1] == tombstoneMark: // an earlier record of the key does not count
 		return one, true
 	case inTree || !r.base.misses(id[:revisionKeySize]):

@@ -5,14 +5,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/infer"
@@ -22,10 +20,12 @@ import (
 // SalvageLog describes the log that decides about the records of damaged files.
 type SalvageLog struct {
 	Path     string         `json:"path"`
-	First    uint64         `json:"first"`    // first entry
-	Last     uint64         `json:"last"`     // last entry in the output
-	Inferred bool           `json:"inferred"` // the first entries of the cluster are gone: only sure writes count
-	Added    []LoggedRecord `json:"added"`    // records that only the log has, by revision
+	First    uint64         `json:"first"`            // first entry
+	Last     uint64         `json:"last"`             // last entry in the output
+	LeftOut  uint64         `json:"leftOut"`          // number of later entries, which are not in the output
+	Inferred bool           `json:"inferred"`         // the first entries of the cluster are gone: only sure writes count
+	Damage   string         `json:"damage,omitempty"` // the damage at which the log ends
+	Added    []LoggedRecord `json:"added"`            // records that only the log has, by revision
 }
 
 // LoggedRecord is a record that only the log has.
@@ -49,53 +49,7 @@ type logged struct {
 	covers     bool           // the log reaches as far as the files
 	leases     []bolt.Element // the lease bucket
 	term       uint64         // of the last entry
-
-	same, differ int // records of the tree of a file, compared with the log
 }
-
-// addLog adds the log of one of some folders: the one with the most entries among those that begin
-// with an empty store, or else among the others.
-func (r *Remains) addLog(ctx context.Context, cfg Config, folders []string) (err error) {
-	type candidate struct {
-		folder string
-		log    *wal.Log
-	}
-	var all []candidate
-	skip := func(folder string, why error) {
-		r.warnings = append(r.warnings, fmt.Sprintf("the log in %s is not used: %v", folder, why))
-	}
-	for _, folder := range folders {
-		log, bad := wal.ScanSound(ctx, folder, 0)
-		if bad != nil {
-			err = cmp.Or(err, logError(bad))
-			skip(folder, bad)
-			continue
-		}
-		all = append(all, candidate{folder, log})
-	}
-	slices.SortStableFunc(all, func(a, b candidate) int {
-		if isWhole(a.log) != isWhole(b.log) {
-			return map[bool]int{true: -1, false: 1}[isWhole(a.log)]
-		}
-		return cmp.Compare(b.log.Last, a.log.Last)
-	})
-	for _, c := range all {
-		l := &logged{SalvageLog: SalvageLog{Path: c.folder, First: max(c.log.First, 1), Inferred: !isWhole(c.log)}}
-		bad := (&logReader{Remains: r, l: l, log: c.log}).use(ctx, cfg)
-		if bad == nil || errors.Is(bad, context.Canceled) || errors.Is(bad, errOtherLog) {
-			return bad
-		}
-		err = cmp.Or(err, bad)
-		skip(c.folder, bad)
-	}
-	if cfg.LogDir != "" {
-		return err
-	}
-	return nil
-}
-
-// isWhole reports whether a log begins with an empty store.
-func isWhole(log *wal.Log) bool { return log.First <= 1 && log.Restored == 0 }
 
 // logReader writes the records of a log to a scratch file.
 type logReader struct {
@@ -105,12 +59,13 @@ type logReader struct {
 	enc  encoder
 	w    *bufio.Writer
 	size int64
+
+	same, differ int // records of the files, compared with the log
 }
 
 // use adds the records of a log, and unites all files anew.
 func (r *logReader) use(ctx context.Context, cfg Config) (err error) {
 	l, log := r.l, r.log
-	l.Last = r.lastKnown()
 	scratch, err := publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir()))
 	if err != nil {
 		return err
@@ -141,54 +96,49 @@ func (r *logReader) use(ctx context.Context, cfg Config) (err error) {
 	if err = cmp.Or(err, r.w.Flush()); err != nil {
 		return err
 	}
-	if r.size == 0 {
-		r.Remains.log = l
-		return l.close()
+	if r.size > 0 {
+		if err := l.load(ctx, cfg); err != nil {
+			return err
+		}
+		l.carver = carver{data: l.input.data, pageSize: 1, last: maxRevision}
+		l.byTree = l.sorted(l.byTree)
 	}
-	if err := l.load(ctx, cfg); err != nil {
+	if err := r.checkCluster(); err != nil {
 		return err
 	}
-	l.carver = carver{data: l.input.data, pageSize: 1, last: maxRevision}
-	l.byTree = l.sorted(l.byTree)
 	if err := l.prune(r.CompactRevision); err != nil {
 		return err
 	}
-	t := tail{log: log, begin: l.Last, end: l.Last}
-	if err := t.say(ctx, &l.input); err != nil {
+	if err := r.say(ctx); err != nil {
 		return err
 	}
+	if r.Remains.log = l; r.size > 0 {
+		r.files = append(slices.Clone(files), l.ruin)
+		return r.unite(ctx)
+	}
+	r.warnings = append(r.warnings, l.warnings...)
+	if err := r.unite(ctx); err != nil {
+		return err
+	}
+	return l.close()
+}
+
+// say warns about the damage of the log, and about entries that are left out.
+func (r *logReader) say(ctx context.Context) error {
+	l, log := r.l, r.log
+	if !hasAll(r.files, log) {
+		l.LeftOut = log.Last - l.Last
+	}
+	t := tail{log: log, begin: l.Last, end: l.Last}
+	if l.Inferred {
+		t.why = fmt.Sprintf("the first entries of the log are gone, so it counts only up to the last entry of %s",
+			r.base.path)
+	}
 	if log.Damage != nil {
+		l.Damage = log.Damage.Error()
 		l.warn("the log in %s counts only up to its damage: %v", l.Path, log.Damage)
 	}
-	r.Remains.log, r.files = l, append(slices.Clone(files), l.ruin)
-	if err = r.unite(ctx); err == nil && l.differ > l.same {
-		err = fmt.Errorf("%w: %s lacks %d records of the files, and has %d", errOtherLog, l.Path, l.differ, l.same)
-	}
-	return err
-}
-
-// lastKnown returns the last entry that is known to be committed: a lone voter commits all.
-func (r *logReader) lastKnown() uint64 {
-	log := r.log
-	last, index := log.Commit, uint64(0)
-	for _, f := range r.files {
-		ids := votersOf(f.meta["confState"])
-		if len(ids) == 1 && ids[0] == log.Node {
-			return log.Last
-		}
-		n, _ := f.index()
-		index = max(index, n)
-	}
-	return min(log.Last, max(last, index))
-}
-
-// index returns the last entry of the log that a file has.
-func (f *ruin) index() (n uint64, known bool) {
-	v := f.meta["consistent_index"]
-	if len(v) != 8 {
-		return 0, false
-	}
-	return binary.BigEndian.Uint64(v), true
+	return t.say(ctx, &l.input)
 }
 
 // add writes a record.
@@ -219,8 +169,7 @@ func (r *logReader) replay(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	l.last, l.compacted, l.covers = p.revision, p.compacted, log.Damage == nil
-	highest, known := uint64(0), false
+	l.last, l.compacted, l.covers = p.revision, p.compacted, true
 	for _, f := range r.files {
 		if f.compacted > l.last {
 			err := fmt.Errorf("it ends with revision %d, and %s is compacted at %d", l.last, f.path, f.compacted)
@@ -230,11 +179,12 @@ func (r *logReader) replay(ctx context.Context, cfg Config) error {
 			return err
 		}
 		l.compacted = max(l.compacted, f.compacted)
-		n, is := f.index()
-		highest, known = max(highest, n), known || is
-	}
-	if known {
-		l.covers = highest <= l.Last
+		n, known := f.index()
+		if known {
+			l.covers = l.covers && n <= l.Last && f.last <= l.last
+		} else {
+			l.covers = l.covers && log.Damage == nil && f.newest() <= l.last
+		}
 	}
 	for id := range p.leases {
 		p.setLease(id)
@@ -285,10 +235,6 @@ func (l *logged) prune(files *int64) error {
 	return nil
 }
 
-// errOtherLog is the error for a log with other records than the files.
-var errOtherLog = finding.WithHint(errors.New("the log is of another cluster"),
-	"give the log of a member of this cluster, or salvage the file without a log")
-
 // errNotInferred is the error for files that do not tell enough about the end of the log.
 var errNotInferred = errors.New("the first entries of the log are gone, and the files do not tell")
 
@@ -308,6 +254,8 @@ func (r *logReader) infer(ctx context.Context) error {
 	case n < log.First || n > log.Last:
 		return fmt.Errorf("%s ends with entry %d, and the log has the entries %d to %d", r.base.path, n, log.First,
 			log.Last)
+	case n > l.Last:
+		return fmt.Errorf("%s ends with entry %d, and the log may have another entry %d", r.base.path, n, n)
 	case len(r.base.other["alarm"]) > 0 || slices.ContainsFunc(r.base.other["auth"], func(el bolt.Element) bool {
 		return string(el.Key) == "authEnabled" && bytes.Equal(el.Value, []byte{1})
 	}):
@@ -337,8 +285,11 @@ func (r *logReader) infer(ctx context.Context) error {
 		case err != nil:
 			return err
 		case is && !bytes.Equal(have.Key, rec.Key):
-			return fmt.Errorf("%w: revision %s writes key %q in the log, and key %q in the files", errOtherLog,
-				rec.Revision, clip(rec.Key), clip(have.Key))
+			r.differ++
+		case is:
+			r.same++
+		}
+		switch {
 		case is: // the files know the numbers
 			rec.CreateRevision, rec.Version = have.CreateRevision, have.Version
 		case !rec.Tombstone && rec.Version == 0:

@@ -145,6 +145,7 @@ func TestSalvageDataDirectory(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, r.Log)
 	require.Contains(t, fmt.Sprint(r.Warnings()), "crc")
+	require.Contains(t, r.Log.Damage, "crc")
 	require.NotZero(t, len(r.Gaps), "the log ends before the database")
 	require.LessOrEqual(t, r.LastRevision, whole)
 
@@ -153,6 +154,7 @@ func TestSalvageDataDirectory(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, r.Log)
 	require.Contains(t, fmt.Sprint(r.Warnings()), "is not used: no log")
+	require.Len(t, r.UnusedLogs, 1)
 	_, err = remains(Config{LogDir: logs}, db)
 	require.ErrorContains(t, err, "no log")
 	other := recordedMember(t, "crash36")

@@ -13,7 +13,8 @@ import (
 
 // unite joins the records of all files, and finds out which are sure and which revisions are lost.
 func (r *Remains) unite(ctx context.Context) error {
-	*r = Remains{files: r.files, log: r.log, warnings: r.warnings}
+	*r = Remains{SalvageReport: SalvageReport{UnusedLogs: r.UnusedLogs}, files: r.files, log: r.log,
+		warnings: r.warnings}
 	for _, f := range r.files {
 		if r.log != nil && f == r.log.ruin {
 			continue

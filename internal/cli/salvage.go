@@ -44,7 +44,7 @@ OUT before you restore it.
 The write-ahead log decides: of a data directory, its own log; of other files, the log that --wal names. Records that
 only the log has are added and named, and a key that the log deletes is gone. A log that begins with the first entry
 of the cluster leaves nothing lost or unsure. Otherwise only the writes with a sure revision count. A damaged log
-counts up to its damage.
+counts up to its damage. Entries that are left out, and logs that are not used, count as lost.
 
 Exit status: 0 nothing is lost, 1 failed, 2 usage, 4 written, but something is lost, unsure or damaged, 130
 interrupted.`,
@@ -264,10 +264,14 @@ func (d *salvaged) verdict(out string) error {
 		{int(min(d.LostRevisions, math.MaxInt32)), "lost revision"}, {len(d.Gaps), "unreadable range"},
 		{len(d.Unsure), "unsure key"}, {len(d.Damaged), "damaged record"},
 		{len(d.Entries), "unreadable element"}, {len(d.Unreadable), "unreadable value"},
+		{len(d.UnusedLogs), "unused log"},
 	} {
 		if part.n > 0 {
 			all = append(all, phrase.Count(part.n, part.noun))
 		}
+	}
+	if d.Log != nil && (d.Log.LeftOut > 0 || d.Log.Damage != "") {
+		all = append(all, fmt.Sprintf("the log after entry %d", d.Log.Last))
 	}
 	if d.CompactRevision == nil {
 		all = append(all, "the revision of the compaction")
