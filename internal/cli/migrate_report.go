@@ -200,8 +200,8 @@ func problemLines(name string, all []finding.Finding) (lines []string) {
 			lines = append(lines, name+": "+problemText(f))
 		case list[0] == f.Key:
 			f.Key, f.Reason = "", of(f).reason
-			lines = append(lines, fmt.Sprintf("%s: %s: %s: %s", name, phrase.Count(len(list), "key"), problemText(f),
-				render.Printable(phrase.List(list, shown))))
+			lines = append(lines, fmt.Sprintf("%s: %s: %s: %s; --report lists them all", name,
+				phrase.Count(len(list), "key"), problemText(f), render.Printable(phrase.List(list, shown))))
 		}
 	}
 	return lines
