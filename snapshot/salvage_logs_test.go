@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 
@@ -86,14 +87,14 @@ func remainsOf(t testing.TB, log string, paths ...string) (*Remains, error) {
 	return r, err
 }
 
-// treeless returns a copy of a database without meta pages and branches.
+// treeless returns a copy of a database with only the bytes of its records.
 func treeless(t testing.TB, path string) string {
 	t.Helper()
 	w := newWhole(t, path)
 	image := slices.Clone(w.image)
 	clear(image[:2*w.ps])
-	for _, id := range w.branches {
-		clear(image[int(id)*w.ps : (int(id)+1)*w.ps])
+	for at := 0; at+w.ps <= len(image); at += w.ps {
+		clear(image[at : at+bolt.HeaderSize])
 	}
 	out := filepath.Join(t.TempDir(), "treeless.db")
 	require.NoError(t, os.WriteFile(out, image, 0o600))
