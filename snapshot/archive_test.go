@@ -55,7 +55,8 @@ func TestArchives(t *testing.T) {
 		require.Equal(t, want, modelOf(t, s), name)
 		kind := map[string]string{"RKE1": "zip", "first": "tar.gz", "data dir": "tar"}
 		require.Contains(t, s.Warnings()[0], "an archive ("+cmp.Or(kind[name], name)+"): took ", name)
-		require.Equal(t, name == "data dir", strings.Contains(strings.Join(s.Warnings(), "\n"), "log in the archive"), name)
+		warnings := strings.Join(s.Warnings(), "\n")
+		require.Equal(t, name == "data dir", strings.Contains(warnings, "log in the archive"), name)
 		_, err = expanding(t, packed, Config{MaxExpand: int64(len(b)) - 40})
 		require.ErrorIs(t, err, ErrExpand, name)
 	}
