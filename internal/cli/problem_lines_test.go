@@ -23,7 +23,7 @@ func TestProblemLines(t *testing.T) {
 	other.Key, other.Outcome = "/registry/pods/ns/other", finding.Noted
 	require.Equal(t, []string{
 		"error pruned-field: 30 keys: v1 Pod of Kubernetes 1.32 cannot hold a[].b, c: /registry/pods/ns/00, " +
-			"/registry/pods/ns/01, /registry/pods/ns/02 and 27 more",
+			"/registry/pods/ns/01, /registry/pods/ns/02 and 27 more; --report lists them all",
 		"error pruned-field: /registry/pods/ns/other: v1 Pod of Kubernetes 1.32 cannot hold c",
 	}, problemLines("error pruned-field", append(all, *other)))
 	require.Len(t, problemLines("error pruned-field", all[:20]), 20)
