@@ -92,15 +92,17 @@ func serverFlags(t testing.TB, dir, etcd string) []string {
 // connect creates the clients and reports whether the server is ready.
 func (c *cluster) connect(t testing.TB, dir, port string) bool {
 	t.Helper()
-	certificate := filepath.Join(dir, "apiserver.crt") // created by the server
-	if _, err := os.Stat(certificate); err != nil {
+	path := filepath.Join(dir, "apiserver.crt") // created by the server
+	certificate, err := os.ReadFile(path)
+	if err != nil || len(certificate) == 0 {
 		return false
 	}
 	c.config = &rest.Config{
 		Host: "https://127.0.0.1:" + port, BearerToken: adminToken,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: certificate}, QPS: -1, WarningHandler: rest.NoWarnings{},
+		// clients of the path alone would keep what the server had written when the first one began
+		TLSClientConfig: rest.TLSClientConfig{CAFile: path, CAData: certificate},
+		QPS:             -1, WarningHandler: rest.NoWarnings{},
 	}
-	var err error
 	c.discovery, err = discovery.NewDiscoveryClientForConfig(c.config)
 	if err != nil {
 		return false // the certificate is incomplete
