@@ -34,8 +34,8 @@ func (r *Remains) byLog(copies []piece) (one piece, is bool) {
 	return copies[n], true
 }
 
-// byInference chooses among copies of which copy n is of a log without its first entries. Without a
-// choice, the other copies decide.
+// byInference chooses among copies of a record; copy n is of a log without its first entries.
+// Without a choice, the other copies decide.
 func (r *Remains) byInference(copies []piece, n int) (one piece, is bool) {
 	one = copies[n]
 	inTree, differs := false, false
@@ -83,7 +83,7 @@ func (r *Remains) name(copies []piece, n int) {
 		r.log.renumbered[copies[n].at]})
 }
 
-// contents returns the other buckets of the output, of which the base has those in other.
+// contents returns the other buckets of the output; other are those of the base.
 func (l *logged) contents(other map[string][]bolt.Element) map[string][]bolt.Element {
 	if l == nil || l.Inferred || !l.covers {
 		return other

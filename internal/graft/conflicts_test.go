@@ -18,13 +18,11 @@ type conflict struct {
 }
 
 // conflicts returns each conflict of an import.
-func conflicts() []conflict {
+func conflicts() []conflict { return append(conflictsOfNames(), conflictsOfUse()...) }
+
+// conflictsOfNames returns the conflicts of keys, UIDs, needed objects and volumes.
+func conflictsOfNames() []conflict {
 	space := core("Namespace", "namespaces", "", "a", "")
-	pod := func(more string) string { return core("Pod", "pods", "a", "p", `,"spec":{`+more+`}`) }
-	hook := func(rule string) string {
-		return object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration",
-			"validatingwebhookconfigurations", "", "hooks", "", `,"webhooks":[{"name":"x.example.com","rules":[`+rule+`]}]`)
-	}
 	return []conflict{
 		{"nothing", []string{space}, []string{core("Secret", "secrets", "a", "s", "")}, nil},
 		{"same", []string{space}, []string{space}, nil},
@@ -44,11 +42,11 @@ func conflicts() []conflict {
 		{"owner", []string{space}, []string{owned("c", "Secret", "s")}, []string{"error owner-outside configmaps/a/c"}},
 		{"owner in the archive", []string{space},
 			[]string{owned("c", "Secret", "s"), core("Secret", "secrets", "a", "s", "")}, nil},
-		{"class", []string{space}, []string{pod(`"priorityClassName":"high","runtimeClassName":"fast"`)},
+		{"class", []string{space}, []string{podOf(`"priorityClassName":"high","runtimeClassName":"fast"`)},
 			[]string{"error need-missing priorityclasses/high", "error need-missing runtimeclasses/fast"}},
-		{"config map", []string{space}, []string{pod(`"volumes":[{"name":"v","configMap":{"name":"c"}}]`)},
+		{"config map", []string{space}, []string{podOf(`"volumes":[{"name":"v","configMap":{"name":"c"}}]`)},
 			[]string{"warning need-missing configmaps/a/c"}},
-		{"node", []string{space}, []string{pod(`"nodeName":"n1"`)}, []string{"error node-missing minions/n1"}},
+		{"node", []string{space}, []string{podOf(`"nodeName":"n1"`)}, []string{"error node-missing minions/n1"}},
 		{"node of a volume", []string{space}, []string{core("PersistentVolume", "persistentvolumes", "", "pv",
 			`,"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[`+
 				`{"key":"kubernetes.io/hostname","operator":"In","values":["n1"]}]}]}}}`)},
@@ -63,6 +61,20 @@ func conflicts() []conflict {
 			[]string{"error volume-held persistentvolumes/pv"}},
 		{"claim gone", nil, []string{volume("pv", "Delete", `{"namespace":"a","name":"data","uid":"u-data"}`)},
 			[]string{"error volume-freed persistentvolumes/pv"}},
+	}
+}
+
+// podOf returns a Pod.
+func podOf(spec string) string { return core("Pod", "pods", "a", "p", `,"spec":{`+spec+`}`) }
+
+// conflictsOfUse returns the conflicts of addresses, admission, quotas and encryption.
+func conflictsOfUse() []conflict {
+	space := core("Namespace", "namespaces", "", "a", "")
+	hook := func(rule string) string {
+		return object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration",
+			"validatingwebhookconfigurations", "", "hooks", "", `,"webhooks":[{"name":"x.example.com","rules":[`+rule+`]}]`)
+	}
+	return []conflict{
 		{"cluster IP", []string{space, svc("x", "10.0.0.5", 30001)}, []string{svc("y", "10.0.0.5", 30002)},
 			[]string{"error address-in-use services/specs/a/y"}},
 		{"node port", []string{space, svc("x", "10.0.0.5", 30001)}, []string{svc("y", "10.0.0.6", 30001)},
@@ -108,7 +120,7 @@ func conflicts() []conflict {
 			`,"spec":{"hard":{"secrets":"1","count/configmaps":"9"}}`), core("Secret", "secrets", "a", "s", "")},
 			[]string{core("Secret", "secrets", "a", "t", "")}, []string{"error quota-exceeded resourcequotas/a/q"}},
 		{"quota of CPU", []string{space, core("ResourceQuota", "resourcequotas", "a", "q", `,"spec":{"hard":{"requests.cpu":"1"}}`)},
-			[]string{pod(`"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"1100m"}}}]`)},
+			[]string{podOf(`"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"1100m"}}}]`)},
 			[]string{"error quota-exceeded resourcequotas/a/q"}},
 		{"quota unknown", []string{space, core("ResourceQuota", "resourcequotas", "a", "q", `,"spec":{"hard":{"pods":"1"}}`),
 			"put /registry/pods/a/broken {}"}, []string{core("ConfigMap", "configmaps", "a", "c", "")},

@@ -10,8 +10,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// checkQuotas reports ResourceQuotas of which the objects of a namespace use more than they allow:
-// an API server would have refused the items. A quota of the archive was exceeded in the origin
+// checkQuotas reports ResourceQuotas that the objects of a namespace exceed: an API server would
+// have refused the items. A quota of the archive was exceeded in the origin
 // too.
 func (r *run) checkQuotas() error {
 	type space struct{ prefix, namespace string }

@@ -99,10 +99,10 @@ func (q *Quota) Uses(resource string) bool {
 	return used.Sign() > 0
 }
 
-// Excess is a resource of which the objects use more than the quota allows, as quantities.
+// Excess is a resource with its usage, and the lower limit of the quota, as quantities.
 type Excess struct{ Resource, Used, Allowed string }
 
-// Exceeded returns the resources of which the objects use too much, sorted.
+// Exceeded returns the resources whose limit is exceeded, sorted.
 func (q *Quota) Exceeded() (all []Excess) {
 	_, names := quota.LessThanOrEqual(q.used, q.of.Spec.Hard)
 	for _, name := range slices.Sorted(slices.Values(names)) {

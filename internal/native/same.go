@@ -1,8 +1,11 @@
 package native
 
 import (
+	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,4 +53,33 @@ func internal(obj runtime.Object) (runtime.Object, error) { return internalOf(ob
 func internalOf(obj runtime.Object, minor int) (runtime.Object, error) {
 	setDefaults(obj, minor)
 	return legacyscheme.Scheme.UnsafeConvertToVersion(obj, runtime.InternalGroupVersioner)
+}
+
+// lost returns the paths of the values in a that b lacks or changes.
+func lost(path string, a, b any) (paths []string) {
+	if reflect.DeepEqual(a, b) { // also deep content, such as that of managedFields
+		return nil
+	}
+	switch a := a.(type) {
+	case map[string]any:
+		b, _ := b.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(a)) {
+			paths = append(paths, lost(path+"."+name, a[name], b[name])...)
+		}
+		return paths
+	case []any:
+		b, _ := b.([]any)
+		for i := range a {
+			var other any
+			if i < len(b) {
+				other = b[i]
+			}
+			paths = append(paths, lost(fmt.Sprintf("%s[%d]", path, i), a[i], other)...)
+		}
+		return paths
+	}
+	if b == nil && reflect.ValueOf(a).IsZero() {
+		return nil
+	}
+	return []string{strings.TrimPrefix(path, ".")}
 }

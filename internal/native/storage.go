@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -375,33 +373,4 @@ func envelop(body []byte, as schema.GroupVersionKind, f encoding.Format) ([]byte
 	envelope := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: apiVersion, Kind: kind}, Raw: body}
 	value, err := envelope.Marshal()
 	return append([]byte("k8s\x00"), value...), err
-}
-
-// lost returns the paths of the values in a that b lacks or changes.
-func lost(path string, a, b any) (paths []string) {
-	if reflect.DeepEqual(a, b) { // also deep content, such as that of managedFields
-		return nil
-	}
-	switch a := a.(type) {
-	case map[string]any:
-		b, _ := b.(map[string]any)
-		for _, name := range slices.Sorted(maps.Keys(a)) {
-			paths = append(paths, lost(path+"."+name, a[name], b[name])...)
-		}
-		return paths
-	case []any:
-		b, _ := b.([]any)
-		for i := range a {
-			var other any
-			if i < len(b) {
-				other = b[i]
-			}
-			paths = append(paths, lost(fmt.Sprintf("%s[%d]", path, i), a[i], other)...)
-		}
-		return paths
-	}
-	if b == nil && reflect.ValueOf(a).IsZero() {
-		return nil
-	}
-	return []string{strings.TrimPrefix(path, ".")}
 }

@@ -1,6 +1,7 @@
 package graft
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/internal/test/transformtest"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -60,4 +63,45 @@ func TestDecisions(t *testing.T) {
 		_, _, err := importing(t, in, from, "--on-conflict="+flag, "not-an-archive")
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// TestOnConflict checks the two decisions.
+func TestOnConflict(t *testing.T) {
+	in := build(t, core("Namespace", "namespaces", "", "a", ""), svc("x", "10.0.0.5", 30001),
+		address("10.0.0.5", "services", "a", "x"), ranges("servicenodeports", "30000-32767", []byte{2}),
+		owned("c", "Service", "x"))
+	theirs := strings.ReplaceAll(svc("x", "10.0.0.6", 30003), "u-x", "u-new")
+	from := build(t, theirs)
+	r, out, err := importing(t, in, from, "--on-conflict=keep", "not-an-archive")
+	require.NoError(t, err)
+	require.Equal(t, []string{"warning key-exists services/specs/a/x"}, problems(r))
+	require.Equal(t, transform.Unchanged, r.Outcome)
+	require.Equal(t, live(t, in), live(t, out))
+
+	r, _, err = importing(t, in, from, "--on-conflict=take", "not-an-archive")
+	require.ErrorIs(t, err, transform.ErrRefused)
+	require.Equal(t, []string{"error owner-outside configmaps/a/c", "warning key-exists services/specs/a/x"},
+		problems(r))
+	r, out, err = importing(t, in, from, "--on-conflict=take", "not-an-archive", "owner-outside")
+	require.NoError(t, err)
+	require.Equal(t, 1, transformtest.Section[Imported](r).Import.Types[0].Replaced)
+	got := live(t, out)
+	require.Equal(t, live(t, from)["/registry/services/specs/a/x"], got["/registry/services/specs/a/x"])
+	require.NotContains(t, got, "/registry/ipaddresses/10.0.0.5")
+	require.Contains(t, got["/registry/ipaddresses/10.0.0.6"].Value, `"name":"x"`)
+	require.Contains(t, got["/registry/ranges/servicenodeports"].Value, `"data":"CA=="`)
+
+	ctx := context.Background()
+	a, err := snapshot.Open(ctx, in, snapshot.Config{})
+	require.NoError(t, err)
+	defer a.Close()
+	b, err := snapshot.Open(ctx, out, snapshot.Config{})
+	require.NoError(t, err)
+	defer b.Close()
+	was, err := a.Get(ctx, []byte("/registry/services/specs/a/x"))
+	require.NoError(t, err)
+	is, err := b.Get(ctx, []byte("/registry/services/specs/a/x"))
+	require.NoError(t, err)
+	require.Equal(t, was.CreateRevision, is.CreateRevision, "an update, as on a live server")
+	require.Equal(t, was.Version+1, is.Version)
 }
