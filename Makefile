@@ -140,12 +140,13 @@ bench: build
 	$(GO) build -C tools -o ../bin/ go.etcd.io/etcd/etcdutl/v3 go.etcd.io/bbolt/cmd/bbolt ./baseline
 	BENCH_SIZES='$(SIZES)' BENCH_ROWS='$(ROWS)' $(GO) test -count=1 -timeout 12h -v -run '^TestBench$$' ./internal/test/bench
 
-# Measures commands beside kubectl and storage version migrations on live servers with the same content: fifteen minutes, 8 GB of memory.
+# Measures commands beside kubectl and migrations on live servers with the same content: half an hour, 8 GB of memory.
 LIVE ?= S
 RUNS ?= 3
 bench-live: build servers
-	$(MAKE) bench SIZES='$(LIVE)' ROWS='^verify$$$$'
-	BENCH_LIVE="$$(ls -t "$(BENCH_DIR)"/*-$(LIVE)-stale5.db | head -1)" BENCH_RUNS='$(RUNS)' \
+	$(MAKE) bench SIZES='$(LIVE)' ROWS='^verify$$$$|calico'
+	newest() { ls -t "$(BENCH_DIR)"/*-$(LIVE)-$$1.db | head -1; }; \
+	  BENCH_LIVE="$$(newest stale5)" BENCH_LIVE_CALICO="$$(newest calico) $$(newest ipam)" BENCH_RUNS='$(RUNS)' \
 	  $(GO) test -C e2e -count=1 -timeout 2h -v -run '^TestLive$$' .
 
 microbench:

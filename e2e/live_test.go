@@ -38,19 +38,24 @@ type liveBench struct {
 	runs int // live migrations run once
 }
 
-// TestLive prints the table of "make bench-live" for the snapshot in BENCH_LIVE, with medians of
-// BENCH_RUNS runs.
+// TestLive prints the table of "make bench-live" for the snapshot in BENCH_LIVE and the snapshots
+// with Calico's records in BENCH_LIVE_CALICO, with medians of BENCH_RUNS runs.
 func TestLive(t *testing.T) {
 	b := liveBench{TB: t, in: os.Getenv("BENCH_LIVE")}
-	if b.in == "" {
+	if b.in == "" && os.Getenv("BENCH_LIVE_CALICO") == "" {
 		t.Skip("BENCH_LIVE is not set: see make bench-live")
 	}
 	var err error
 	b.runs, err = strconv.Atoi(os.Getenv("BENCH_RUNS"))
 	require.NoError(t, err)
 	fmt.Fprint(t.Output(), "| work | s | requests | CPU s: client | CPU s: servers |\n|---|---|---|---|---|\n")
-	b.reads()
-	b.migrations()
+	if b.in != "" {
+		b.reads()
+		b.migrations()
+	}
+	for in := range strings.FieldsSeq(os.Getenv("BENCH_LIVE_CALICO")) {
+		b.calico(in)
+	}
 }
 
 func (b liveBench) print(work string, costs ...cost) {
