@@ -60,11 +60,11 @@ func rows() []row {
 		args := append([]string{"get", "IN"}, strings.Fields(asked)...)
 		return row{name: "get " + asked, input: "raw", args: args, seconds: seconds}
 	}
-	doctor := read("doctor", peer{peerHash, 3})
+	doctor := read("doctor", peer{peerHash, 2.5})
 	doctor.memory, doctor.perKey = 128, 0
 	return slices.Concat([]row{
-		storageVersions("5 %", "stale5", peer{peerRestore, 0.9}, peer{peerB, 1.5}),
-		storageVersions("0 %", "stale0", peer{peerB, 1.2}),
+		storageVersions("5 %", "stale5", peer{peerRestore, 1.0}, peer{peerB, 0}),
+		storageVersions("0 %", "stale0", peer{peerB, 1.6}),
 		storageVersions("25 %", "stale25", peer{peerB, 2.5}),
 		{name: "compact", input: "stale5", args: []string{"compact", "IN", "OUT"},
 			peers: []peer{{peerDefrag, 0.8}, {peerB, 0}}, memory: 64, perKey: 30},
@@ -72,9 +72,9 @@ func rows() []row {
 			peers: []peer{{peerB, 1.15}}, grows: true},
 		{name: "migrate calico-v3, 1.5 records a key", input: "ipam", sizes: small, args: calico,
 			peers: []peer{{peerB, 0}}, seconds: 20, memory: 150, grows: true},
-		read("status", peer{peerHash, 1.3}, peer{peerStatus, 0}),
-		read("keys", peer{peerHash, 1.3}, peer{peerAuger, 0}),
-		read("sizes", peer{peerHash, 1.3}),
+		read("status", peer{peerHash, 1.5}, peer{peerStatus, 0}),
+		read("keys", peer{peerHash, 1.5}, peer{peerAuger, 0}),
+		read("sizes", peer{peerHash, 1.5}),
 		doctor,
 		read("verify", peer{peerHash, 1.3}, peer{peerCheck, 0}),
 	}, []row{
@@ -88,7 +88,7 @@ func rows() []row {
 		get("pod/needle -n tenant-000", 0.05),
 		{name: "delete 100,000 Events", input: "events", sizes: []string{"S"},
 			args:  []string{"delete", "IN", "OUT", "events", "--all", "-A"},
-			peers: []peer{{peerRestore, 0}}, memory: 64, perKey: 30},
+			peers: []peer{{peerRestore, 1.3}}, memory: 64, perKey: 30},
 		{name: "policy apply over all Pods", input: "stale0", sizes: small,
 			args:  []string{"policy", "apply", "IN", "OUT", "-f", "testdata/policy.yaml"},
 			peers: []peer{{peerRestore, 0}}, memory: 64, perKey: 30},
