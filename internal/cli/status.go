@@ -163,7 +163,8 @@ func printAttention(p *render.Page, st status) {
 	case "wrong":
 		lines = append(lines, "the digest does not match: the file is damaged or was changed")
 	case "none", "skipped":
-		if st.Compression != snapshot.Etcdbrctl { // whose files have digests, which were checked
+		// The files of etcdbrctl have digests, which were checked; a data directory never has one.
+		if st.Compression != snapshot.Etcdbrctl && st.DataDir == nil {
 			lines = append(lines, "no digest: nothing shows whether the file is whole")
 		}
 	}
