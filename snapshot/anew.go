@@ -13,6 +13,8 @@ import (
 	"os"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -45,7 +47,7 @@ const (
 // build writes the file of WriteConfig.Build.
 func (d *Draft) build(ctx context.Context) (res WriteResult, err error) {
 	c := d.cfg.Build
-	if c.Revision < 1 || c.Revision > maxRevision {
+	if c.Revision < 1 || c.Revision > mvcc.MaxRevision {
 		return res, fmt.Errorf("revision %d is none that a store can be at", c.Revision)
 	}
 	notes, err := noteEntries(c.Notes)
@@ -53,11 +55,11 @@ func (d *Draft) build(ctx context.Context) (res WriteResult, err error) {
 		return res, err
 	}
 	contents := map[string]entries{}
-	for _, name := range etcdBuckets() {
+	for _, name := range mvcc.Buckets() {
 		contents[name] = bolt.Seq()
 	}
-	contents["key"], contents[leaseBucket] = c.entries(ctx), bolt.Seq(d.grants...)
-	contents[metaBucket] = bolt.Seq(compactEntries(c.Revision)...)
+	contents["key"], contents[mvcc.LeaseBucket] = c.entries(ctx), bolt.Seq(d.grants...)
+	contents[mvcc.MetaBucket] = bolt.Seq(compactEntries(c.Revision)...)
 	if len(notes) > 0 {
 		contents[noteBucket] = bolt.Seq(notes...)
 	}
@@ -85,10 +87,10 @@ func noteEntries(notes map[string][]byte) (out []bolt.Element, err error) {
 		el := bolt.Element{Key: []byte(name), Value: notes[name]}
 		switch {
 		case len(name) == 0 || len(name) > maxNoteName:
-			return nil, fmt.Errorf("note %q: a name has 1 to %d bytes", clip(el.Key), maxNoteName)
+			return nil, fmt.Errorf("note %q: a name has 1 to %d bytes", mvcc.Clip(el.Key), maxNoteName)
 		case len(el.Value) > maxNote:
 			return nil, fmt.Errorf("note %q: it has %d bytes, a note has at most %d",
-				clip(el.Key), len(el.Value), maxNote)
+				mvcc.Clip(el.Key), len(el.Value), maxNote)
 		}
 		out = append(out, el)
 	}
@@ -101,25 +103,25 @@ func (c *Content) entries(ctx context.Context) entries {
 		if c.Records == nil {
 			return nil
 		}
-		var enc encoder
+		var enc mvcc.Encoder
 		var last Revision
 		err := stream.Each(c.Records, func(rec *Record) error {
 			if err := cmp.Or(ctx.Err(), c.checkNext(rec, last)); err != nil {
 				return err
 			}
 			last = rec.Revision
-			return yield(enc.element(rec))
+			return yield(enc.Element(rec))
 		})
 		if err != nil || !c.Hold || last.Main == c.Revision {
 			return err
 		}
-		return yield(bolt.Element{Key: appendRevisionKey(nil, Revision{Main: c.Revision}, false)})
+		return yield(bolt.Element{Key: mvcc.AppendRevisionKey(nil, Revision{Main: c.Revision}, false)})
 	})
 }
 
 // checkNext checks the record after the record of revision last.
 func (c *Content) checkNext(rec *Record, last Revision) error {
-	err := rec.follows(nil)
+	err := mvcc.Follows(nil, rec)
 	switch rev := rec.Revision; {
 	case len(rec.Key) == 0:
 		err = errors.New("it has no key")
@@ -131,7 +133,7 @@ func (c *Content) checkNext(rec *Record, last Revision) error {
 		err = fmt.Errorf("the store is at %d", c.Revision)
 	}
 	if err != nil {
-		return fmt.Errorf("record %s of key %q: %w", rec.Revision, clip(rec.Key), err)
+		return fmt.Errorf("record %s of key %q: %w", rec.Revision, mvcc.Clip(rec.Key), err)
 	}
 	return nil
 }

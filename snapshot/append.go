@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
@@ -75,7 +77,7 @@ func (d *Draft) sources(ctx context.Context) []bolt.Source {
 		})
 	}
 	if len(d.grants) > 0 {
-		sources = slices.DeleteFunc(sources, func(src bolt.Source) bool { return src.Name == leaseBucket })
+		sources = slices.DeleteFunc(sources, func(src bolt.Source) bool { return src.Name == mvcc.LeaseBucket })
 		sources = append(sources, d.leases(ctx))
 		slices.SortFunc(sources, func(a, b bolt.Source) int { return strings.Compare(a.Name, b.Name) })
 	}
@@ -84,8 +86,8 @@ func (d *Draft) sources(ctx context.Context) []bolt.Source {
 
 // leases returns the lease bucket of src, which may be missing, with the grants.
 func (d *Draft) leases(ctx context.Context) bolt.Source {
-	old := d.src.db.Bucket(leaseBucket)
-	src := bolt.Source{Name: leaseBucket, Entries: merged(d.src.db.Entries(ctx, old), d.grants)}
+	old := d.src.db.Bucket(mvcc.LeaseBucket)
+	src := bolt.Source{Name: mvcc.LeaseBucket, Entries: merged(d.src.db.Entries(ctx, old), d.grants)}
 	if old != nil {
 		src.Sequence = old.Sequence
 	}
@@ -103,7 +105,7 @@ func (d *Draft) compare(ctx context.Context, appended int) error {
 		b := &db.Buckets[i]
 		switch {
 		case src.Name == "key" && appended > 0:
-		case src.Name == leaseBucket && len(d.grants) > 0:
+		case src.Name == mvcc.LeaseBucket && len(d.grants) > 0:
 			if err := compareBucket(db, b, src); err != nil {
 				return err
 			}
@@ -164,7 +166,7 @@ func (d *Draft) blame(ctx context.Context, err error) error {
 // checkBranches checks the branches to each bucket, each record and each lease.
 func checkBranches(ctx context.Context, db *bolt.DB) error {
 	err := db.CheckBranches(ctx, db.Root)
-	for _, name := range []string{"key", leaseBucket} {
+	for _, name := range []string{"key", mvcc.LeaseBucket} {
 		if b := db.Bucket(name); b != nil && err == nil {
 			err = db.CheckBranches(ctx, b.Root)
 		}

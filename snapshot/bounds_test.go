@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
@@ -40,7 +42,7 @@ func emit(t testing.TB, w *bolt.Writer, kind uint16, elems []bolt.Element) uint6
 }
 
 func encoded(rec Record) bolt.Element {
-	return bolt.Element{Key: appendRevisionKey(nil, rec.Revision, rec.Tombstone), Value: rec.appendKeyValue(nil)}
+	return new(mvcc.Encoder).Element(&rec)
 }
 
 // swift fails the test if fn takes more than a generous time: each case below would take minutes or
@@ -110,16 +112,16 @@ func TestSharedValue(t *testing.T) {
 	b := crafted(t, func(w *bolt.Writer) uint64 {
 		elems := make([]bolt.Element, 60_000)
 		for i := range elems {
-			elems[i] = bolt.Element{Key: appendRevisionKey(nil, Revision{Main: int64(i + 2)}, false)}
+			elems[i] = bolt.Element{Key: mvcc.AppendRevisionKey(nil, Revision{Main: int64(i + 2)}, false)}
 		}
 		elems[len(elems)-1].Value = make([]byte, 16<<20)
 		return emit(t, w, bolt.FlagLeaf, elems)
 	})
 	p := bolt.Page(b[2*4096:])
 	at := func(i int) int { return bolt.HeaderSize + i*bolt.ElementSize }
-	value := at(p.Count()-1) + int(le.Uint32(p[at(p.Count()-1)+4:])) + revisionKeySize
+	value := at(p.Count()-1) + int(le.Uint32(p[at(p.Count()-1)+4:])) + mvcc.RevisionKeySize
 	for i := range p.Count() - 1 {
-		put32(p[at(i)+4:], uint32(value-revisionKeySize-at(i)))
+		put32(p[at(i)+4:], uint32(value-mvcc.RevisionKeySize-at(i)))
 		put32(p[at(i)+12:], 16<<20)
 	}
 	path := copyOf(t, withDigest(imageOf(b)))

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
@@ -145,7 +147,7 @@ func TestBuiltRefusals(t *testing.T) {
 		"no key": {Content{Revision: 9, Records: these(a, edited(func(r *Record) { r.Key = nil }))}, nil,
 			"it has no key"},
 		"a deletion": {Content{Revision: 9, Records: these(a,
-			Record{Revision: Revision{7, 0}, Key: []byte("/a"), Tombstone: true})}, nil, "it is a deletion"},
+			Record{Revision: Revision{Main: 7, Sub: 0}, Key: []byte("/a"), Tombstone: true})}, nil, "it is a deletion"},
 		"order": {Content{Revision: 9, Records: these(edited(func(*Record) {}), a)}, nil,
 			"does not come after 7.0"},
 		"the same revision": {Content{Revision: 9, Records: these(a, a)}, nil, "does not come after 5.0"},
@@ -196,7 +198,7 @@ func TestBuiltPages(t *testing.T) {
 		path, _ := build(t, Content{Revision: 5, Leases: leases})
 		out := open(t, path)
 		require.Equal(t, bolt.HeaderSize+len(leases)*(bolt.ElementSize+12) > builtPageSize/4,
-			out.db.Bucket(leaseBucket).Root != 0, "%d leases", n)
+			out.db.Bucket(mvcc.LeaseBucket).Root != 0, "%d leases", n)
 		require.NotZero(t, out.db.Bucket("key").Root)
 		require.Equal(t, uint64(1), out.db.TxID)
 		leases = append(leases, Lease{n + 1, 60})

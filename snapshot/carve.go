@@ -6,7 +6,7 @@ import (
 	"context"
 	"slices"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -76,18 +76,13 @@ type breaks struct {
 // record returns the record at an offset, if it ends before limit.
 func (c *carver) record(at, limit int64, seen *breaks) (f found, ok bool) {
 	k := c.data[at:limit]
-	if len(k) <= revisionKeySize || k[0]|k[1]|k[9]|k[10]|k[11]|k[12] != 0 {
+	if len(k) <= mvcc.RevisionKeySize || k[0]|k[1]|k[9]|k[10]|k[11]|k[12] != 0 {
 		return f, false
 	}
-	n := revisionKeySize
-	tombstone := k[n] == tombstoneMark
-	if tombstone {
-		n++
-	}
-	k, v := k[:n], k[n:]
-	v = v[:keyValueSize(v, tombstone, c.unnumbered)]
+	k, v := mvcc.SplitEntry(k)
+	v = v[:mvcc.KeyValueSize(v, len(k) > mvcc.RevisionKeySize, c.unnumbered)]
 	var rec Record
-	if len(v) == 0 || parseRecord(k, v, &rec) != nil || c.follows(rec) != nil {
+	if len(v) == 0 || mvcc.ParseRecord(k, v, &rec) != nil || c.follows(rec) != nil {
 		return f, false
 	}
 	if rec.Revision.Main < 1 || rec.Revision.Main > c.last || rec.Revision.Sub >= maxFoundSub ||
@@ -101,12 +96,12 @@ func (c *carver) record(at, limit int64, seen *breaks) (f found, ok bool) {
 	return found{rec.Revision.Main, at, uint32(size), 1}, true
 }
 
-// follows is Record.follows without a record before, also for a record without numbers.
+// follows is the function without a record before, also for a record without numbers.
 func (c *carver) follows(rec Record) error {
 	if c.unnumbered && !rec.Tombstone && rec.CreateRevision == 0 && rec.Version == 0 {
 		rec.CreateRevision, rec.Version = rec.ModRevision, 1
 	}
-	return rec.follows(nil)
+	return mvcc.Follows(nil, &rec)
 }
 
 // isPartial reports whether bytes between two offsets belong to different pages: a page begins
@@ -170,57 +165,15 @@ func isZero(b []byte) bool {
 	return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 })
 }
 
-// keyValueSize returns the length of the KeyValue at the beginning of b; 0 for none. The length
-// follows from the fields. With unnumbered, create revision and version may be absent.
-func keyValueSize(b []byte, tombstone, unnumbered bool) int {
-	at := 0
-	skip := func(num protowire.Number, typ protowire.Type) bool {
-		if at == len(b) || uint64(b[at]) != protowire.EncodeTag(num, typ) {
-			return false
-		}
-		n := protowire.ConsumeFieldValue(num, typ, b[at+1:])
-		if n >= 0 {
-			at += 1 + n
-		}
-		return n >= 0
-	}
-	if !skip(fieldKey, protowire.BytesType) {
-		return 0
-	}
-	if tombstone {
-		return at
-	}
-	for _, num := range []protowire.Number{fieldCreateRevision, fieldModRevision, fieldVersion} {
-		if !skip(num, protowire.VarintType) && !(unnumbered && num != fieldModRevision) {
-			return 0
-		}
-	}
-	value := at < len(b) && uint64(b[at]) == protowire.EncodeTag(fieldValue, protowire.BytesType) // absent if empty
-	if value && !skip(fieldValue, protowire.BytesType) {
-		return 0 // cut off
-	}
-	end := at
-	// A lease is optional, and old bytes may follow the last record of a page. The field of an ID
-	// by etcd has 9 or 10 bytes; a shorter field needs a revision key or zeros behind it.
-	const usual = 9
-	if skip(fieldLease, protowire.VarintType) && at-end < usual && at < len(b) && b[at] != 0 {
-		return end
-	}
-	return at
-}
-
 // id returns the revision key of a record, and one more byte for a Put.
-func (c *carver) id(f found) []byte { return c.data[f.at : f.at+revisionKeySize+1] }
+func (c *carver) id(f found) []byte { return c.data[f.at : f.at+mvcc.RevisionKeySize+1] }
 
 func (c *carver) bytesOf(f found) []byte { return c.data[f.at : f.at+int64(f.size)] }
 
 // parse decodes a found record.
 func (c *carver) parse(f found, rec *Record) error {
-	b, n := c.bytesOf(f), revisionKeySize
-	if b[n] == tombstoneMark {
-		n++
-	}
-	return parseRecord(b[:n:n], b[n:], rec)
+	k, v := mvcc.SplitEntry(c.bytesOf(f))
+	return mvcc.ParseRecord(k, v, rec)
 }
 
 // sorted puts records in the order of the key bucket, each once. Records that differ in their bytes

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
@@ -94,12 +96,9 @@ func TestManyCandidates(t *testing.T) {
 		c.data[i] = 1
 	}
 	for at := 0; at+step < size-(16<<10); at += step {
-		b := appendRevisionKey(c.data[at:at:at+step], Revision{Main: 5}, false)
-		b = appendBytesField(b, fieldKey, []byte("k"))
-		b = appendIntField(b, fieldCreateRevision, 5)
-		b = appendIntField(b, fieldModRevision, 5)
-		b = appendIntField(b, fieldVersion, 1)
-		b = append(b, fieldValue<<3|2)
+		b := mvcc.AppendRevisionKey(c.data[at:at:at+step], Revision{Main: 5}, false)
+		b = mvcc.AppendKeyValue(b, &Record{Key: []byte("k"), CreateRevision: 5, ModRevision: 5, Version: 1})
+		b = append(b, 5<<3|2) // the value
 		binary.PutUvarint(b[len(b):len(b)+10:step], uint64(size-at-step))
 	}
 	clear(c.data[size-(8<<10):])

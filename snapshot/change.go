@@ -11,6 +11,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -40,7 +42,7 @@ type appender struct {
 	// many, a collision-resistant hash.
 	changed bits
 	added   map[[16]byte]bool
-	encoder encoder
+	encoder mvcc.Encoder
 
 	old, next Record // records of one change, reused for the next change
 }
@@ -91,7 +93,7 @@ func (a *appender) record(c Change) (*Record, error) {
 	switch {
 	case len(c.Key) == 0:
 		return nil, fmt.Errorf("change %d has no key", a.Appended)
-	case a.Revision >= maxRevision:
+	case a.Revision >= mvcc.MaxRevision:
 		return nil, fmt.Errorf("key %q: no revision is left", c.Key)
 	}
 	old, err := a.current(c)
@@ -137,7 +139,7 @@ func (a *appender) records(ctx context.Context, changes iter.Seq2[Change, error]
 				a.Compacted++
 				return nil
 			}
-			return yield(a.encoder.element(rec))
+			return yield(a.encoder.Element(rec))
 		})
 	})
 }
@@ -149,7 +151,7 @@ func (a *appender) keptEntries(ctx context.Context) entries { return a.x.entries
 func (a *appender) keeps(ordinal uint32, el bolt.Element) (bool, error) {
 	if a.scrub != nil {
 		var rec Record
-		if err := parseRecord(el.Key, el.Value, &rec); err != nil {
+		if err := mvcc.ParseRecord(el.Key, el.Value, &rec); err != nil {
 			return false, err
 		}
 		if len(rec.Key) > 0 && a.scrub(rec.Key) {
@@ -174,11 +176,11 @@ func (a *appender) keeps(ordinal uint32, el bolt.Element) (bool, error) {
 // etcdutl/snapshot/v3_snapshot.go, unsafeBumpBucketsRevision).
 func (a *appender) finalRecord() entries {
 	return stream.Of(func(yield func(bolt.Element) error) error {
-		if a.Revision >= maxRevision {
+		if a.Revision >= mvcc.MaxRevision {
 			return errors.New("no revision is left")
 		}
 		a.Revision++
-		return yield(bolt.Element{Key: appendRevisionKey(nil, Revision{Main: a.Revision}, false)})
+		return yield(bolt.Element{Key: mvcc.AppendRevisionKey(nil, Revision{Main: a.Revision}, false)})
 	})
 }
 
@@ -247,16 +249,13 @@ func grantEntries(leases []Lease) ([]bolt.Element, error) {
 		switch {
 		case l.ID <= 0:
 			return nil, fmt.Errorf("%w: lease id %d is not positive", errConflict, l.ID)
-		case l.TTL <= 0 || l.TTL > maxLeaseTTL:
+		case l.TTL <= 0 || l.TTL > mvcc.MaxLeaseTTL:
 			return nil, fmt.Errorf("lease %d: a time to live of %d seconds is not one that a server grants",
 				l.ID, l.TTL)
 		case i > 0 && l.ID == leases[i-1].ID:
 			return nil, fmt.Errorf("%w: lease %d is granted twice", errConflict, l.ID)
 		}
-		grants[i] = bolt.Element{
-			Key:   binary.BigEndian.AppendUint64(nil, uint64(l.ID)),
-			Value: appendIntField(appendIntField(nil, fieldLeaseID, l.ID), fieldLeaseTTL, l.TTL),
-		}
+		grants[i] = mvcc.Lease{ID: l.ID, TTL: l.TTL}.Entry()
 	}
 	return grants, nil
 }
@@ -264,7 +263,7 @@ func grantEntries(leases []Lease) ([]bolt.Element, error) {
 // compactedAt returns the entries of the meta bucket with the compact revision rev; 0 for none.
 func compactedAt(meta entries, rev int64) entries {
 	other := only(meta, func(el bolt.Element) bool {
-		return string(el.Key) != finishedCompact && string(el.Key) != scheduledCompact
+		return string(el.Key) != mvcc.FinishedCompact && string(el.Key) != mvcc.ScheduledCompact
 	})
 	if rev == 0 {
 		return other
@@ -274,6 +273,8 @@ func compactedAt(meta entries, rev int64) entries {
 
 // compactEntries returns the compact revisions of a store compacted at rev.
 func compactEntries(rev int64) []bolt.Element {
-	value := appendRevisionKey(nil, Revision{Main: rev}, false)
-	return []bolt.Element{{Key: []byte(finishedCompact), Value: value}, {Key: []byte(scheduledCompact), Value: value}}
+	value := mvcc.AppendRevisionKey(nil, Revision{Main: rev}, false)
+	return []bolt.Element{
+		{Key: []byte(mvcc.FinishedCompact), Value: value}, {Key: []byte(mvcc.ScheduledCompact), Value: value},
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
@@ -122,7 +124,7 @@ func TestVerifiedGrants(t *testing.T) {
 		}
 		if n > 0 { // a misleading branch
 			c := append([]byte(nil), imageOf(b)...)
-			k, _ := bolt.Page(c[open(t, path).db.Bucket(leaseBucket).Root*4096:]).Branch(1)
+			k, _ := bolt.Page(c[open(t, path).db.Bucket(mvcc.LeaseBucket).Root*4096:]).Branch(1)
 			k[7]++
 			require.ErrorContains(t, s.checkBytes(t, withDigest(c), 0, seq(), grants...), "does not lead to")
 		}

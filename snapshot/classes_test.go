@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
@@ -38,22 +40,23 @@ func unsoundFiles() []unsound {
 		return func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucket)).Put([]byte(key), value) }
 	}
 	record := func(main int64, tombstone bool, value []byte) func(tx *bbolt.Tx) error {
-		return put("key", string(appendRevisionKey(nil, Revision{Main: main}, tombstone)), value)
+		return put("key", string(mvcc.AppendRevisionKey(nil, Revision{Main: main}, tombstone)), value)
 	}
 	numbers := func(main int64, key string, create, mod, version int64) func(tx *bbolt.Tx) error {
 		rec := Record{Key: []byte(key), Value: []byte("x"), CreateRevision: create, ModRevision: mod, Version: version}
-		return record(main, false, rec.appendKeyValue(nil))
+		return record(main, false, mvcc.AppendKeyValue(nil, &rec))
 	}
 	compacted := func(name string, rev int64) func(tx *bbolt.Tx) error {
-		return put("meta", name, appendRevisionKey(nil, Revision{Main: rev}, false))
+		return put("meta", name, mvcc.AppendRevisionKey(nil, Revision{Main: rev}, false))
 	}
-	tombstone := func(key string) []byte { return (&Record{Key: []byte(key), Tombstone: true}).appendKeyValue(nil) }
+	tombstone := func(key string) []byte { return mvcc.AppendKeyValue(nil, &Record{Key: []byte(key), Tombstone: true}) }
 	files := []unsound{
 		{"nothing", func(*bbolt.Tx) error { return nil }, "", ""},
 		{"put and deletion of one revision", record(7, true, tombstone("/b")), Fatal, "revision 7.0 after 7.0"},
 		{"no protobuf", record(7, false, []byte{0xff, 0xff}), Fatal, "is not a KeyValue"},
 		{"short revision key", put("key", "1234567_12345678", nil), Fatal, "revision key of 16 bytes"},
-		{"a mark of its own", put("key", string(appendRevisionKey(nil, Revision{Main: 8}, false))+"x", tombstone("/b")),
+		{"a mark of its own",
+			put("key", string(mvcc.AppendRevisionKey(nil, Revision{Main: 8}, false))+"x", tombstone("/b")),
 			Fatal, "revision key of 18 bytes"},
 		{"storage version", put("meta", "storageVersion", []byte("3.8.0")), Fatal,
 			"etcd 3.7 and older do not start on it"},
@@ -61,8 +64,8 @@ func unsoundFiles() []unsound {
 			"etcd 3.7 and older do not start on it"},
 		{"NOSPACE", put("alarm", "\x08\x07\x10\x01", nil), Warning, "the alarm NOSPACE is raised"},
 		{"CORRUPT", put("alarm", "\x08\x07\x10\x02", nil), Warning, "the alarm CORRUPT is raised"},
-		{"compacted beyond the last record", compacted(finishedCompact, 100), "", ""},
-		{"a scheduled compaction", compacted(scheduledCompact, 5), "", ""},
+		{"compacted beyond the last record", compacted(mvcc.FinishedCompact, 100), "", ""},
+		{"a scheduled compaction", compacted(mvcc.ScheduledCompact, 5), "", ""},
 		{"deletion of an unknown key", record(8, true, tombstone("/never")), Warning,
 			"deletes a key that does not exist"},
 		{"two deletions in a row", record(8, true, tombstone("/gone")), Warning, "deletes a key that does not exist"},
@@ -74,16 +77,16 @@ func unsoundFiles() []unsound {
 		{"version of a new key", numbers(7, "/b", 7, 7, 0), Lies, "create_revision 7 and version 0 do not agree"},
 		{"version from 1 again", numbers(3, "/a", 3, 3, 1), Lies, "create_revision 3 and version 1, want 2 and 2"},
 		{"a lease that is not there", func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte(leaseBucket)).Delete([]byte("\x00\x00\x00\x00\x00\x00\x00\x07"))
+			return tx.Bucket([]byte(mvcc.LeaseBucket)).Delete([]byte("\x00\x00\x00\x00\x00\x00\x00\x07"))
 		}, "", ""},
 	}
-	for _, name := range etcdBuckets() {
+	for _, name := range mvcc.Buckets() {
 		u := unsound{"no bucket " + name, func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte(name)) }, Warning,
 			"it is not there, and a server makes it"}
 		switch name {
 		case "key":
 			continue
-		case metaBucket:
+		case mvcc.MetaBucket:
 			u.class, u.says = Fatal, "there is no meta bucket"
 		}
 		files = append(files, u)

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -106,7 +108,7 @@ func (c *compaction) loadPast(ctx context.Context) (err error) {
 
 // keeps reports whether the entry of the file with this ordinal is kept.
 func (c *compaction) keeps(ordinal uint32, el bolt.Element) (bool, error) {
-	rev, tombstone, err := parseRevisionKey(el.Key)
+	rev, tombstone, err := mvcc.ParseRevisionKey(el.Key)
 	switch {
 	case err != nil:
 		return false, err
@@ -120,7 +122,7 @@ func (c *compaction) keeps(ordinal uint32, el bolt.Element) (bool, error) {
 		return false, nil
 	}
 	var rec Record
-	if err := parseRecord(el.Key, el.Value, &rec); err != nil {
+	if err := mvcc.ParseRecord(el.Key, el.Value, &rec); err != nil {
 		return false, err
 	}
 	if !tombstone {
@@ -147,14 +149,14 @@ func (c *compaction) renew(sources []bolt.Source) {
 	for i := range sources {
 		src := &sources[i]
 		switch {
-		case c.RecordsOnly && !slices.Contains([]string{"key", leaseBucket, metaBucket}, src.Name):
+		case c.RecordsOnly && !slices.Contains([]string{"key", mvcc.LeaseBucket, mvcc.MetaBucket}, src.Name):
 			src.Entries = bolt.Seq()
-		case src.Name == metaBucket && c.rev > 0:
+		case src.Name == mvcc.MetaBucket && c.rev > 0:
 			src.Entries = compactedAt(src.Entries, c.rev)
 		case src.Name == "alarm" && c.Disarm:
 			src.Entries = only(src.Entries, func(el bolt.Element) bool {
-				n, err := varintField(el.Key, fieldAlarm)
-				return err != nil || alarmNames()[n] != AlarmNoSpace
+				_, kind, err := mvcc.ParseAlarm(el.Key)
+				return err != nil || kind != mvcc.AlarmNoSpace
 			})
 		}
 	}

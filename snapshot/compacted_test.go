@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -25,7 +27,7 @@ func defragmented(t testing.TB, server *etcdtest.Server, rev int64) *Snapshot {
 
 // withoutIndex removes the raft index, which counts compactions.
 func withoutIndex(all map[string][]entry) map[string][]entry {
-	all[metaBucket] = slices.DeleteFunc(all[metaBucket], func(e entry) bool { return e.key == "consistent_index" })
+	all["meta"] = slices.DeleteFunc(all["meta"], func(e entry) bool { return e.key == "consistent_index" })
 	return all
 }
 
@@ -142,7 +144,7 @@ func TestCompactedRecordings(t *testing.T) {
 			rev := revision(t, s)
 			out, res := compact(t, s, Compaction{})
 			require.LessOrEqual(t, res.Bytes, s.Size())
-			require.Equal(t, rev, mustRevision(t, contents(t, open(t, out))[metaBucket]))
+			require.Equal(t, rev, mustRevision(t, contents(t, open(t, out))[mvcc.MetaBucket]))
 			if s.db.PageSize < 4096 {
 				return
 			}
@@ -170,14 +172,14 @@ func mustRevision(t testing.TB, meta []entry) int64 {
 	found := map[string]int64{}
 	for _, e := range meta {
 		if strings.HasSuffix(e.key, "CompactRev") {
-			rev, _, err := parseRevisionKey([]byte(e.value))
+			rev, _, err := mvcc.ParseRevisionKey([]byte(e.value))
 			require.NoError(t, err)
 			found[e.key] = rev.Main
 		}
 	}
 	require.Len(t, found, 2)
-	require.Equal(t, found[finishedCompact], found[scheduledCompact])
-	return found[finishedCompact]
+	require.Equal(t, found[mvcc.FinishedCompact], found[mvcc.ScheduledCompact])
+	return found[mvcc.FinishedCompact]
 }
 
 // TestCompactedBefore checks that a scheduled compaction is finished, and that no compact revision

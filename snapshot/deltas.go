@@ -37,7 +37,7 @@ type deltaEvent struct {
 // its revision.
 func (e *deltaEvent) record(sub int64) (rec Record, err error) {
 	kv := &e.EtcdEvent.KV
-	rec = Record{Revision: Revision{kv.ModRevision, sub}, Key: kv.Key}
+	rec = Record{Revision: Revision{Main: kv.ModRevision, Sub: sub}, Key: kv.Key}
 	switch {
 	case len(kv.Key) == 0, kv.ModRevision < 1:
 		return rec, errors.New("an event without a key or a revision")

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
@@ -296,8 +298,8 @@ func (t *tail) image(ctx context.Context, out *os.File) (int64, error) {
 		})
 	}
 	return t.base.onTop(ctx, out, records, func() map[string]map[string][]byte {
-		r.set(metaBucket, []byte("consistent_index"), binary.BigEndian.AppendUint64(nil, t.end))
-		r.set(metaBucket, []byte("term"), binary.BigEndian.AppendUint64(nil, term))
+		r.set(mvcc.MetaBucket, []byte("consistent_index"), binary.BigEndian.AppendUint64(nil, t.end))
+		r.set(mvcc.MetaBucket, []byte("term"), binary.BigEndian.AppendUint64(nil, term))
 		t.members = r.members
 		return r.edits
 	})
@@ -337,7 +339,7 @@ func (t *tail) say(ctx context.Context, in *input) error {
 		n++
 		return e.Keys(func(key []byte) {
 			if len(keys) < maxNamed && !slices.Contains(keys, string(key)) {
-				keys = append(keys, string(clip(key)))
+				keys = append(keys, string(mvcc.Clip(key)))
 			}
 		})
 	})

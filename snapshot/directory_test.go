@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
@@ -267,7 +269,7 @@ func TestSeveralMembers(t *testing.T) {
 	require.Zero(t, whole.DataDir().Uncommitted)
 	db := must(bbolt.Open(filepath.Join(dir, "member", "snap", "db"), 0o600, nil))(t)
 	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte(metaBucket)).Put([]byte("confState"), []byte(`{"voters":[1,2,3]}`))
+		return tx.Bucket([]byte(mvcc.MetaBucket)).Put([]byte("confState"), []byte(`{"voters":[1,2,3]}`))
 	}))
 	require.NoError(t, db.Close())
 	s := open(t, dir)
@@ -307,14 +309,14 @@ func TestBadDirectories(t *testing.T) {
 		"a gap": {func(t *testing.T, dir string) {
 			db := must(bbolt.Open(path(dir, "snap", "db"), 0o600, nil))(t)
 			require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
-				return tx.Bucket([]byte(metaBucket)).Put([]byte("consistent_index"), []byte{0, 0, 0, 0, 0, 1, 0, 0})
+				return tx.Bucket([]byte("meta")).Put([]byte("consistent_index"), []byte{0, 0, 0, 0, 0, 1, 0, 0})
 			}))
 			require.NoError(t, db.Close())
 		}, ErrLog, "the database ends with entry 65536, and the log with entry 5516"},
 		"another term": {func(t *testing.T, dir string) {
 			db := must(bbolt.Open(path(dir, "snap", "db"), 0o600, nil))(t)
 			require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
-				return tx.Bucket([]byte(metaBucket)).Put([]byte("term"), []byte{0, 0, 0, 0, 0, 0, 0, 9})
+				return tx.Bucket([]byte(mvcc.MetaBucket)).Put([]byte("term"), []byte{0, 0, 0, 0, 0, 0, 0, 9})
 			}))
 			require.NoError(t, db.Close())
 		}, ErrLog, "of term 9 in the database"},
@@ -376,7 +378,7 @@ func TestReceivedDatabase(t *testing.T) {
 	db := must(bbolt.Open(filepath.Join(snap, fmt.Sprintf("%016x.snap.db", last+5000)), 0o600, nil))(t)
 	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
 		index := binary.BigEndian.AppendUint64(nil, last+5000)
-		return tx.Bucket([]byte(metaBucket)).Put([]byte("consistent_index"), index)
+		return tx.Bucket([]byte(mvcc.MetaBucket)).Put([]byte("consistent_index"), index)
 	}))
 	require.NoError(t, db.Close())
 	keep(t, dir)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
@@ -50,10 +52,6 @@ var (
 	// errConflict is returned for a change planned for another revision of its key, for two changes
 	// of one key, and for an existing lease.
 	errConflict = errors.New("plan does not fit the file")
-	// errOdd marks an entry that etcd never writes, but a restore and a server accept.
-	errOdd = errors.New("odd, but etcd accepts it")
-	// errNewer marks a version with which no known server starts.
-	errNewer = errors.New("of that release")
 )
 
 // FileError is an error about the snapshot at Path.
@@ -90,15 +88,10 @@ const (
 // write is Fatal: the effect on a server is random.
 func ClassOf(err error) Class {
 	switch {
-	case errors.As(err, new(lie)):
+	case errors.As(err, new(mvcc.Lie)):
 		return Lies
-	case errors.Is(err, errOdd) && !errors.Is(err, errNewer):
+	case errors.Is(err, mvcc.ErrOdd) && !errors.Is(err, mvcc.ErrNewer):
 		return Warning
 	}
 	return Fatal
 }
-
-// lie is an error of class Lies.
-type lie struct{ error }
-
-func (l lie) Unwrap() error { return l.error }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
@@ -61,7 +63,7 @@ func rewrite(t *testing.T, path string) {
 	}
 	defer s.Close()
 	old, err := s.Get(ctx, []byte("/k"))
-	if err != nil || revision(t, s) > maxRevision-3 {
+	if err != nil || revision(t, s) > mvcc.MaxRevision-3 {
 		return
 	}
 	want := modelOf(t, s)

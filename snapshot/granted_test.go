@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -19,7 +21,7 @@ import (
 // leaseEntries returns the entries of the lease bucket.
 func leaseEntries(t testing.TB, s *Snapshot) (out []entry) {
 	t.Helper()
-	require.NoError(t, s.entries(context.Background(), leaseBucket, func(k, v []byte) error {
+	require.NoError(t, s.entries(context.Background(), mvcc.LeaseBucket, func(k, v []byte) error {
 		out = append(out, entry{string(k), string(v)})
 		return nil
 	}))
@@ -39,7 +41,7 @@ func TestGranted(t *testing.T) {
 	s := open(t, before)
 	b, a := put("/b", "x"), put("/a", "y")
 	b.Lease, a.Lease = 78, last
-	path, res := proved(t, s, WriteConfig{Leases: []Lease{{78, 120}, {last, 3600}, {6, maxLeaseTTL}}}, b, a)
+	path, res := proved(t, s, WriteConfig{Leases: []Lease{{78, 120}, {last, 3600}, {6, mvcc.MaxLeaseTTL}}}, b, a)
 	require.Equal(t, 2, res.Appended)
 	out, want := open(t, path), open(t, after)
 	require.Equal(t, leaseEntries(t, want), leaseEntries(t, out))
@@ -74,7 +76,7 @@ func TestGrantedConflicts(t *testing.T) {
 			nothingIn(t, filepath.Dir(path))
 		}
 	}
-	for _, ttl := range []int64{math.MinInt64, -1, 0, maxLeaseTTL + 1} {
+	for _, ttl := range []int64{math.MinInt64, -1, 0, mvcc.MaxLeaseTTL + 1} {
 		path := filepath.Join(t.TempDir(), "out.db")
 		_, err := Write(context.Background(), path, s, seq(), WriteConfig{Leases: []Lease{{5, ttl}}})
 		require.ErrorContains(t, err, fmt.Sprintf("lease 5: a time to live of %d seconds", ttl))
@@ -86,10 +88,10 @@ func TestGrantedConflicts(t *testing.T) {
 // stay.
 func TestGrantedBesideOddIDs(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
-		b := tx.Bucket([]byte(leaseBucket))
+		b := tx.Bucket([]byte(mvcc.LeaseBucket))
 		for _, k := range [][]byte{{1}, {0, 0, 0, 0, 0, 0, 0, 5, 9}, binary.BigEndian.AppendUint64(nil, 1<<63+5),
 			make([]byte, 8)} {
-			if err := b.Put(k, appendIntField(nil, fieldLeaseTTL, 60)); err != nil {
+			if err := b.Put(k, mvcc.Lease{TTL: 60}.Entry().Value); err != nil {
 				return err
 			}
 		}
@@ -104,11 +106,10 @@ func TestGrantedBesideOddIDs(t *testing.T) {
 // TestTimeLeft checks that a lease with a checkpoint has the time of the checkpoint left.
 func TestTimeLeft(t *testing.T) {
 	lease := func(id, left int64) []byte {
-		value := appendIntField(appendIntField(nil, fieldLeaseID, id), fieldLeaseTTL, 60)
-		return appendIntField(value, fieldLeaseRemaining, left)
+		return mvcc.Lease{ID: id, TTL: 60, Remaining: left}.Entry().Value
 	}
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
-		b := tx.Bucket([]byte(leaseBucket))
+		b := tx.Bucket([]byte(mvcc.LeaseBucket))
 		return cmp.Or(b.Put(binary.BigEndian.AppendUint64(nil, 5), lease(5, 40)),
 			b.Put(binary.BigEndian.AppendUint64(nil, 6), lease(6, 0)),
 			b.Put(binary.BigEndian.AppendUint64(nil, 7), lease(7, -3)))

@@ -12,6 +12,8 @@ import (
 	"math/big"
 	"sync/atomic"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -160,7 +162,7 @@ func (s *Snapshot) Restored(ctx context.Context, bump int64) (r Restored, err er
 	h := newChecksum()
 	err = s.read(func() error { return h.add("key", x.entries(ctx, counts)) })
 	if bump > 0 {
-		_, _ = h.Write(appendRevisionKey(nil, unnamed, false))
+		_, _ = h.Write(mvcc.AppendRevisionKey(nil, unnamed, false))
 	}
 	r.HashKV = h.Sum32()
 	return r, err
@@ -233,7 +235,7 @@ func (x *index) counted(
 		}
 	}
 	return func(ordinal uint32, el bolt.Element) (bool, error) {
-		rev, tombstone, err := parseRevisionKey(el.Key)
+		rev, tombstone, err := mvcc.ParseRevisionKey(el.Key)
 		switch {
 		case err != nil || rev.Main > compacted:
 			return true, err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
@@ -84,11 +86,11 @@ del /gone`)))
 func compacted(finished, scheduled int64) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte("meta"))
-		if err := b.Put([]byte("finishedCompactRev"), appendRevisionKey(nil, Revision{Main: finished},
+		if err := b.Put([]byte("finishedCompactRev"), mvcc.AppendRevisionKey(nil, Revision{Main: finished},
 			false)); err != nil {
 			return err
 		}
-		return b.Put([]byte("scheduledCompactRev"), appendRevisionKey(nil, Revision{Main: scheduled}, false))
+		return b.Put([]byte("scheduledCompactRev"), mvcc.AppendRevisionKey(nil, Revision{Main: scheduled}, false))
 	}
 }
 
@@ -116,7 +118,7 @@ func TestInterruptedCompaction(t *testing.T) {
 	for gone := range len(goes) + 1 {
 		in := copyOf(t, rebuilt(t, b, 4096, func(tx *bbolt.Tx) error {
 			for _, rec := range goes[:gone] {
-				if err := tx.Bucket([]byte("key")).Delete(appendRevisionKey(nil, rec.Revision,
+				if err := tx.Bucket([]byte("key")).Delete(mvcc.AppendRevisionKey(nil, rec.Revision,
 					rec.Tombstone)); err != nil {
 					return err
 				}

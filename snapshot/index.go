@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -104,7 +106,7 @@ func nextRecord(p bolt.Page, i int, last Revision, rec *Record) error {
 	if flags&bolt.FlagBucket != 0 {
 		return fmt.Errorf("%w: element %d is a bucket", ErrDamaged, i)
 	}
-	if err := parseRecord(k, v, rec); err != nil {
+	if err := mvcc.ParseRecord(k, v, rec); err != nil {
 		return fmt.Errorf("element %d: %w", i, err)
 	}
 	switch rev := rec.Revision; {
@@ -152,13 +154,13 @@ func (x *index) count(rec *Record, n int) {
 
 // compactRevisions reads the compact revisions of the meta bucket.
 func (x *index) compactRevisions(ctx context.Context) error {
-	revisions := map[string]*int64{finishedCompact: &x.finished, scheduledCompact: &x.scheduled}
-	return stream.Each(x.db.Entries(ctx, x.db.Bucket(metaBucket)), func(el bolt.Element) error {
+	revisions := map[string]*int64{mvcc.FinishedCompact: &x.finished, mvcc.ScheduledCompact: &x.scheduled}
+	return stream.Each(x.db.Entries(ctx, x.db.Bucket(mvcc.MetaBucket)), func(el bolt.Element) error {
 		at := revisions[string(el.Key)]
 		if at == nil {
 			return nil
 		}
-		rev, _, err := parseRevisionKey(el.Value)
+		rev, _, err := mvcc.ParseRevisionKey(el.Value)
 		if err != nil {
 			return fmt.Errorf("bucket \"meta\": %s is not a revision: %w", el.Key, err)
 		}
@@ -179,21 +181,17 @@ func (x *index) oldest() int64 { return max(x.compacted(), 1) }
 // one.
 func (x *index) revision() int64 { return max(x.last.Main, x.oldest()) }
 
-// gone is checkGone for a record of x.
-func (x *index) gone(before, rec *Record) error { return checkGone(before, rec, x.compacted()) }
-
-// maxRevision limits the revision of a store. A server panics at the write after math.MaxInt64;
-// some writes must remain possible after a restore.
-const maxRevision = math.MaxInt64 - 1<<20
+// gone is mvcc.CheckGone for a record of x.
+func (x *index) gone(before, rec *Record) error { return mvcc.CheckGone(before, rec, x.compacted()) }
 
 // MostBump returns the maximum number by which a restore may raise a revision ("etcdutl snapshot
 // restore --bump-revision"): half of the remaining revisions. Beyond the last revision the server
 // panics.
-func MostBump(revision int64) int64 { return max(0, (maxRevision-revision)/2) }
+func MostBump(revision int64) int64 { return max(0, (mvcc.MaxRevision-revision)/2) }
 
 // checkRevisionsLeft checks that revisions remain for writes.
 func (x *index) checkRevisionsLeft() error {
-	if x.revision() > maxRevision {
+	if x.revision() > mvcc.MaxRevision {
 		return fmt.Errorf("%w: the store is at revision %d, and a server dies of the write behind %d",
 			ErrDamaged, x.revision(), math.MaxInt64)
 	}
@@ -284,7 +282,7 @@ func (b *batch) fill(leaf int) (err error) {
 		}
 		_, k, v := b.page.Leaf(elem)
 		rec := &b.records[len(b.found)]
-		if err := parseRecord(k, v, rec); err != nil {
+		if err := mvcc.ParseRecord(k, v, rec); err != nil {
 			return err
 		}
 		b.found = append(b.found, Scanned{rec, b.live.has(b.next), len(k) + len(v), b.next})

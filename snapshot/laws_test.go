@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -80,7 +82,7 @@ func proved(t testing.TB, s *Snapshot, cfg WriteConfig, changes ...Change) (stri
 	gone, kept, left := 0, []entry{}, entriesOf(t, out)
 	for _, e := range entriesOf(t, s) {
 		var rec Record
-		require.NoError(t, parseRecord([]byte(e.key), []byte(e.value), &rec))
+		require.NoError(t, mvcc.ParseRecord([]byte(e.key), []byte(e.value), &rec))
 		if scrubbed(rec.Key) {
 			gone++
 		} else {
@@ -90,7 +92,7 @@ func proved(t testing.TB, s *Snapshot, cfg WriteConfig, changes ...Change) (stri
 	appended, rev := res.Appended, revision(t, s)+int64(res.Appended)
 	if cfg.Scrub != nil { // the last record
 		appended, rev = appended+1, rev+1
-		require.Equal(t, entry{key: string(appendRevisionKey(nil, Revision{Main: rev}, false))}, left[len(left)-1])
+		require.Equal(t, entry{key: string(mvcc.AppendRevisionKey(nil, Revision{Main: rev}, false))}, left[len(left)-1])
 	}
 	require.Equal(t, []int64{rev, rev}, []int64{res.Revision, revision(t, out)})
 	require.Equal(t, gone, res.Scrubbed)
@@ -161,7 +163,7 @@ func sameBuckets(t testing.TB, s, out *Snapshot, cfg WriteConfig) {
 	was, now := contents(t, s), contents(t, out)
 	differ := []string{"key"}
 	if len(cfg.Leases) > 0 {
-		differ = append(differ, leaseBucket)
+		differ = append(differ, mvcc.LeaseBucket)
 		want := must(s.Leases(context.Background()))(t)
 		for _, l := range cfg.Leases {
 			want[l.ID] = l.TTL
@@ -169,7 +171,7 @@ func sameBuckets(t testing.TB, s, out *Snapshot, cfg WriteConfig) {
 		require.Equal(t, want, must(out.Leases(context.Background()))(t))
 	}
 	if c := cfg.Compact; c != nil {
-		differ = append(differ, metaBucket)
+		differ = append(differ, mvcc.MetaBucket)
 		if c.Disarm || c.RecordsOnly {
 			differ = append(differ, "alarm")
 		}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
@@ -114,7 +116,7 @@ func (h *logHistory) create(
 		switch src := &sources[i]; src.Name {
 		case "key":
 			src.Entries = records
-		case metaBucket:
+		case mvcc.MetaBucket:
 			if compacted < h.x.compacted() {
 				src.Entries = compactedAt(src.Entries, compacted)
 			}
@@ -147,7 +149,7 @@ func (h *logHistory) entries(ctx context.Context, start logStart) entries {
 			if have != nil {
 				order = bytes.Compare(el.Key, have.Key)
 			}
-			rev, _, err := parseRevisionKey(el.Key)
+			rev, _, err := mvcc.ParseRevisionKey(el.Key)
 			switch {
 			case err != nil:
 				return err
@@ -173,14 +175,14 @@ func (h *logHistory) entries(ctx context.Context, start logStart) entries {
 
 // lacks is the error for a record of the database that the log does not make.
 func lacks(el *bolt.Element) error {
-	rev, _, err := parseRevisionKey(el.Key)
+	rev, _, err := mvcc.ParseRevisionKey(el.Key)
 	return cmp.Or(err, fmt.Errorf("%w: record %s is in the database and not in the log", ErrLogHistory, rev))
 }
 
 // records calls fn with the records of the base and of the log.
 func (h *logHistory) records(ctx context.Context, start logStart, fn func(bolt.Element) error) error {
-	var enc encoder
-	r, err := newReplay(ctx, h.log, start.base, func(rec *Record) error { return fn(enc.element(rec)) })
+	var enc mvcc.Encoder
+	r, err := newReplay(ctx, h.log, start.base, func(rec *Record) error { return fn(enc.Element(rec)) })
 	if err != nil {
 		return err
 	}
@@ -191,7 +193,7 @@ func (h *logHistory) records(ctx context.Context, start logStart, fn func(bolt.E
 		})
 		if bump := h.x.unnamed; err == nil && bump.Main > r.revision && start.after == h.log.Restored {
 			r.revision = bump.Main // of the restore
-			err = fn(enc.element(&Record{Revision: bump}))
+			err = fn(enc.Element(&Record{Revision: bump}))
 		}
 		if err != nil {
 			return err
@@ -217,7 +219,7 @@ func (h *logHistory) compareLive(ctx context.Context, x *index) error {
 		_, found, err := x.find(live.Key, &rec)
 		if err == nil && (!found || rec.Revision != live.Revision) {
 			err = fmt.Errorf("%w: record %s of key %q is not the last one in the log", ErrLogHistory, live.Revision,
-				clip(live.Key))
+				mvcc.Clip(live.Key))
 		}
 		return err
 	})

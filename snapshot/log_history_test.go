@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
@@ -151,7 +153,7 @@ func TestHistoryIsProven(t *testing.T) {
 		"is in the database and not in the log": func(b *bbolt.Bucket) error {
 			rec := Record{Revision: Revision{Main: 2636}, Key: []byte("/x"), CreateRevision: 2636, ModRevision: 2636,
 				Version: 1}
-			el := new(encoder).element(&rec)
+			el := new(mvcc.Encoder).Element(&rec)
 			return b.Put(el.Key, el.Value)
 		},
 		"keys at revision": func(b *bbolt.Bucket) error { // a live record below the compaction

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/infer"
@@ -61,9 +63,9 @@ func (h *logHistory) infer(ctx context.Context, s *Snapshot) (*infer.Solution, e
 		return nil, fmt.Errorf("%w: authentication is enabled, or an alarm is raised", ErrLogHistory)
 	}
 	db := infer.Database{Revision: h.x.revision(), Compacted: h.x.compacted(), Leases: map[int64]bool{}}
-	err = s.entries(ctx, leaseBucket, func(_, v []byte) error {
-		id, err := varintField(v, fieldLeaseID)
-		db.Leases[int64(id)] = true
+	err = s.entries(ctx, mvcc.LeaseBucket, func(_, v []byte) error {
+		l, err := mvcc.ParseLease(v)
+		db.Leases[l.ID] = true
 		return err
 	})
 	if err != nil {
@@ -89,11 +91,11 @@ func (h *logHistory) infer(ctx context.Context, s *Snapshot) (*infer.Solution, e
 func (h *logHistory) each(
 	ctx context.Context, sol *infer.Solution, fn func(el bolt.Element, rev Revision, removed bool) error,
 ) error {
-	var enc encoder
+	var enc mvcc.Encoder
 	err := sol.Each(ctx, func(w *infer.Write) error {
-		rec := Record{Revision: Revision{w.Main, w.Sub}, Tombstone: w.Tombstone, Key: w.Key, Value: w.Value,
+		rec := Record{Revision: Revision{Main: w.Main, Sub: w.Sub}, Tombstone: w.Tombstone, Key: w.Key, Value: w.Value,
 			CreateRevision: w.Create, ModRevision: w.Main, Version: w.Version, Lease: w.Lease}
-		return fn(enc.element(&rec), rec.Revision, w.Removed)
+		return fn(enc.Element(&rec), rec.Revision, w.Removed)
 	})
 	if errors.Is(err, wal.ErrDamaged) {
 		err = logError(err)

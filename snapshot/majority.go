@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
@@ -185,7 +187,7 @@ func voterSets(ctx context.Context, s *Snapshot, st *Status) ([][]uint64, error)
 		}
 	}
 	sets, isNew := [][]uint64{voters}, len(members) == 0
-	err := s.entries(ctx, metaBucket, func(k, v []byte) error {
+	err := s.entries(ctx, mvcc.MetaBucket, func(k, v []byte) error {
 		if string(k) != "confState" {
 			return nil
 		}
@@ -234,7 +236,7 @@ func votersOf(confState []byte) []uint64 {
 
 // parseRaftState decodes a raft state: empty if it is not readable, which Odd reports.
 func parseRaftState(confState []byte) (state raftState) {
-	if len(confState) <= maxMemberSize {
+	if len(confState) <= mvcc.MaxMemberSize {
 		_ = json.Unmarshal(confState, &state)
 	}
 	return state

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -97,12 +99,12 @@ func (m voter) dir(t testing.TB) string {
 		if len(m.voters) > 0 {
 			meta["consistent_index"][7], meta["term"][7] = 1, 2
 		}
-		require.NoError(t, tx.Bucket([]byte(metaBucket)).Delete([]byte("confState")))
+		require.NoError(t, tx.Bucket([]byte(mvcc.MetaBucket)).Delete([]byte("confState")))
 		if m.state != "" {
 			meta["confState"] = []byte(m.state)
 		}
 		for k, v := range meta {
-			require.NoError(t, tx.Bucket([]byte(metaBucket)).Put([]byte(k), v))
+			require.NoError(t, tx.Bucket([]byte(mvcc.MetaBucket)).Put([]byte(k), v))
 		}
 		return nil
 	}))

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
@@ -168,7 +170,7 @@ func changeRecord(t testing.TB, r *rand.Rand, image []byte) []byte {
 
 // smallBuckets returns the buckets of a server except the key bucket.
 func smallBuckets() []string {
-	return slices.DeleteFunc(etcdBuckets(), func(name string) bool { return name == "key" })
+	return slices.DeleteFunc(mvcc.Buckets(), func(name string) bool { return name == "key" })
 }
 
 // changeEntry changes an entry of another bucket, or adds one.
@@ -181,19 +183,19 @@ func changeEntry(t testing.TB, r *rand.Rand, image []byte) []byte {
 			return changeOne(r, b)
 		}
 		keys := map[string][]string{
-			metaBucket: {"consistent_index", "term", "confState", "storageVersion", "scheduledCompactRev",
+			mvcc.MetaBucket: {"consistent_index", "term", "confState", "storageVersion", "scheduledCompactRev",
 				"finishedCompactRev"},
 			"cluster": {"clusterVersion", "downgrade"}, "auth": {"authEnabled", "authRevision"},
 			"alarm":           {"\x08\x01\x10\x01", "\x08\x01\x10\x02", "\x10\x01", "\x08"},
 			"members":         {"1", "ffffffffffffffff", "g"},
-			"members_removed": {"1", "x"}, leaseBucket: {"\x00\x00\x00\x00\x00\x00\x00\x09", "9"}, "authUsers": {"u"},
+			"members_removed": {"1", "x"}, "lease": {"\x00\x00\x00\x00\x00\x00\x00\x09", "9"}, "authUsers": {"u"},
 			"authRoles": {"r"},
 		}[name]
 		values := [][]byte{
 			nil, {0}, {1}, {8, 9, 16, 60}, {0xff}, []byte("3.6.0"), []byte("3.9.0"), []byte("2.3.0"), []byte("{}"),
 			[]byte(`{"enabled":true}`),
-			appendRevisionKey(nil, Revision{Main: r.Int64()}, false),
-			appendRevisionKey(nil, Revision{Main: int64(r.IntN(40))}, r.IntN(2) == 0),
+			mvcc.AppendRevisionKey(nil, Revision{Main: r.Int64()}, false),
+			mvcc.AppendRevisionKey(nil, Revision{Main: int64(r.IntN(40))}, r.IntN(2) == 0),
 			make([]byte, 8), {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 		}
 		return b.Put([]byte(keys[r.IntN(len(keys))]), values[r.IntN(len(values))])
@@ -203,7 +205,7 @@ func changeEntry(t testing.TB, r *rand.Rand, image []byte) []byte {
 // changeBucket removes, adds or nests a bucket.
 func changeBucket(t testing.TB, r *rand.Rand, image []byte) []byte {
 	return imageOf(rebuilt(t, withDigest(image), 4096, func(tx *bbolt.Tx) error {
-		name := []byte(etcdBuckets()[r.IntN(len(etcdBuckets()))])
+		name := []byte(mvcc.Buckets()[r.IntN(len(mvcc.Buckets()))])
 		switch r.IntN(4) {
 		case 0:
 			_, err := tx.Bucket(name).CreateBucket([]byte("nested"))

@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -28,8 +30,8 @@ func (s *Snapshot) onTop(
 	}
 	w := &bolt.Writer{Out: out, PageSize: db.PageSize, Next: db.HighWater}
 	elements := stream.Of(func(yield func(bolt.Element) error) (err error) {
-		var enc encoder
-		return records(func(rec *Record) error { return yield(enc.element(rec)) })
+		var enc mvcc.Encoder
+		return records(func(rec *Record) error { return yield(enc.Element(rec)) })
 	})
 	el, err := w.Append(ctx, db, db.Bucket("key"), elements)
 	if err != nil {
@@ -40,7 +42,7 @@ func (s *Snapshot) onTop(
 		renewed = append(renewed, el)
 	}
 	changes := edits()
-	for _, name := range etcdBuckets() { // in order: the same input gives the same bytes
+	for _, name := range mvcc.Buckets() { // in order: the same input gives the same bytes
 		if edits := changes[name]; edits != nil {
 			el, err := w.Bucket(editedBucket(ctx, db, name, edits))
 			if err != nil {

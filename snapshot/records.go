@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
@@ -49,7 +51,7 @@ func (l *log) at(ordinal uint32, rec *Record) error {
 		}
 	}
 	_, k, v := p.Leaf(int(ordinal - l.start[leaf]))
-	return parseRecord(k, v, rec)
+	return mvcc.ParseRecord(k, v, rec)
 }
 
 // total returns the number of records.
@@ -210,7 +212,7 @@ func (s *records) index(ctx context.Context) (*index, error) {
 	x := newIndex(s)
 	x.seen = func(before, rec *Record) {
 		if x.unsound == nil {
-			x.unsound = checkRecord(before, rec)
+			x.unsound = mvcc.CheckRecord(before, rec)
 		}
 		x.odd = x.odd || x.gone(before, rec) != nil
 	}

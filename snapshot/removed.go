@@ -7,6 +7,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -54,7 +56,7 @@ func (s *records) removed(ctx context.Context) (*removed, error) {
 func (r *removed) without(c *bolt.Cursor) (rest []found, err error) {
 	el, err := c.Next()
 	for _, f := range r.found {
-		id := r.id(f)[:revisionKeySize]
+		id := r.id(f)[:mvcc.RevisionKeySize]
 		for err == nil && el != nil && bytes.Compare(el.Key, id) < 0 {
 			el, err = c.Next()
 		}
@@ -114,7 +116,7 @@ func (s *records) withRemoved(
 		if err != nil {
 			return err
 		}
-		return before(Revision{Main: maxRevision})
+		return before(Revision{Main: mvcc.MaxRevision})
 	})
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
@@ -41,15 +43,15 @@ func eventsOf(t testing.TB, name string) map[Revision]event {
 			return all
 		}
 		require.NoError(t, err)
-		all[Revision{e.Rev, e.Sub}] = e
+		all[Revision{Main: e.Rev, Sub: e.Sub}] = e
 	}
 }
 
 // entry returns the revision key and the KeyValue of the event.
 func (e event) entry() string {
-	rec := Record{Revision: Revision{e.Rev, e.Sub}, Tombstone: e.Del, Key: []byte(e.Key), Value: e.Value,
+	rec := Record{Revision: Revision{Main: e.Rev, Sub: e.Sub}, Tombstone: e.Del, Key: []byte(e.Key), Value: e.Value,
 		CreateRevision: e.Create, ModRevision: e.Rev, Version: e.Version, Lease: e.Lease}
-	el := new(encoder).element(&rec)
+	el := new(mvcc.Encoder).Element(&rec)
 	return string(el.Key) + string(el.Value)
 }
 
@@ -124,10 +126,10 @@ func TestRemovedInParts(t *testing.T) {
 // again.
 func TestNoPartOfARecord(t *testing.T) {
 	const size, page = 20000, 4096
-	key := appendRevisionKey(make([]byte, page), Revision{Main: 5}, false)
+	key := mvcc.AppendRevisionKey(make([]byte, page), Revision{Main: 5}, false)
 	rec := Record{Key: []byte("/k"), Value: bytes.Repeat([]byte("v"), size),
 		CreateRevision: 5, ModRevision: 5, Version: 1}
-	b := append(rec.appendKeyValue(key), make([]byte, page)...)
+	b := append(mvcc.AppendKeyValue(key, &rec), make([]byte, page)...)
 	c := carver{data: b, pageSize: page, last: 5}
 	whole := bolt.Span{To: int64(len(b))}
 	require.Len(t, c.find(whole, whole.To, nil), 1)
@@ -151,31 +153,32 @@ func TestLeaseAtTheEnd(t *testing.T) {
 	} {
 		rec := Record{Key: []byte("/k"), Value: []byte("v"), CreateRevision: 5, ModRevision: 5, Version: 1,
 			Lease: lease}
-		b := rec.appendKeyValue(nil)
-		require.Equal(t, len(b), keyValueSize(append(slices.Clone(b), behind...), false, false), lease)
+		b := mvcc.AppendKeyValue(nil, &rec)
+		require.Equal(t, len(b), mvcc.KeyValueSize(append(slices.Clone(b), behind...), false, false), lease)
 	}
 }
 
 // FuzzFind checks for any bytes that each found record is one, and that they do not overlap.
 func FuzzFind(f *testing.F) {
 	rec := Record{Key: []byte("/k"), Value: []byte("v"), CreateRevision: 3, ModRevision: 5, Version: 2, Lease: 77}
-	f.Add(rec.appendKeyValue(appendRevisionKey(nil, Revision{Main: 5, Sub: 1}, false)), uint16(0))
-	f.Add((&Record{Key: []byte("/k"), Tombstone: true}).appendKeyValue(appendRevisionKey(nil, Revision{Main: 5}, true)),
+	f.Add(mvcc.AppendKeyValue(mvcc.AppendRevisionKey(nil, Revision{Main: 5, Sub: 1}, false), &rec), uint16(0))
+	gone := &Record{Revision: Revision{Main: 5}, Key: []byte("/k"), Tombstone: true}
+	f.Add(mvcc.AppendKeyValue(mvcc.AppendRevisionKey(nil, gone.Revision, true), gone),
 		uint16(4000))
 	f.Fuzz(func(t *testing.T, b []byte, at uint16) {
 		b = append(make([]byte, at), b...)
-		c := carver{data: b, pageSize: 4096, last: maxRevision}
+		c := carver{data: b, pageSize: 4096, last: mvcc.MaxRevision}
 		end := int64(0)
-		var enc encoder
+		var enc mvcc.Encoder
 		for _, one := range c.find(bolt.Span{To: int64(len(b))}, int64(len(b)), nil) {
 			require.GreaterOrEqual(t, one.at, end)
 			end = one.at + int64(one.size)
 			require.LessOrEqual(t, end, int64(len(b)))
 			var rec Record
 			require.NoError(t, c.parse(one, &rec))
-			require.NoError(t, rec.follows(nil))
+			require.NoError(t, mvcc.Follows(nil, &rec))
 			require.Equal(t, one.main, rec.Revision.Main)
-			el := enc.element(&rec)
+			el := enc.Element(&rec)
 			require.LessOrEqual(t, len(el.Key)+len(el.Value), int(one.size), "a varint may be longer than needed")
 		}
 	})

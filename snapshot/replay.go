@@ -1,14 +1,14 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 
 	"github.com/google/btree"
 
@@ -72,14 +72,11 @@ type replayValue struct {
 }
 
 type replayLease struct {
-	ttl, remaining int64               // seconds
-	keys           map[string]struct{} // attached by an entry of the log
+	mvcc.Lease
+	keys map[string]struct{} // attached by an entry of the log
 }
 
 const (
-	alarmNoSpace = 1
-	alarmCorrupt = 2
-
 	alarmActivate   = 1
 	alarmDeactivate = 2
 )
@@ -98,12 +95,10 @@ func newReplay(ctx context.Context, log *wal.Log, base *Snapshot, emit func(*Rec
 		return nil, err
 	}
 	r.revision, r.compacted = r.x.revision(), r.x.compacted()
-	err = base.entries(ctx, leaseBucket, func(_, v []byte) error {
-		id, err := varintField(v, fieldLeaseID)
-		ttl, bad := varintField(v, fieldLeaseTTL)
-		remaining, worse := varintField(v, fieldLeaseRemaining)
-		r.leases[int64(id)] = &replayLease{ttl: int64(ttl), remaining: int64(remaining)}
-		return cmp.Or(err, bad, worse)
+	err = base.entries(ctx, mvcc.LeaseBucket, func(_, v []byte) error {
+		l, err := mvcc.ParseLease(v)
+		r.leases[l.ID] = &replayLease{Lease: l}
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -118,10 +113,9 @@ func newReplay(ctx context.Context, log *wal.Log, base *Snapshot, emit func(*Rec
 	}
 	r.version = st.ClusterVersion
 	return r, base.entries(ctx, "alarm", func(k, _ []byte) error {
-		member, err := varintField(k, fieldAlarmMember)
-		kind, bad := varintField(k, fieldAlarm)
+		member, kind, err := mvcc.ParseAlarm(k)
 		r.raise(member, int64(kind))
-		return cmp.Or(err, bad)
+		return err
 	})
 }
 
@@ -140,7 +134,7 @@ func (r *replay) apply(ctx context.Context, e wal.Entry) error {
 	if r.subs > 0 {
 		r.revision++
 	}
-	if err == nil && r.revision > maxRevision {
+	if err == nil && r.revision > mvcc.MaxRevision {
 		err = fmt.Errorf("%w: no revision is left", errRequest)
 	}
 	if errors.Is(err, errRequest) || errors.Is(err, wal.ErrNotProtobuf) {
@@ -155,7 +149,7 @@ func (r *replay) refuse(why string) error {
 }
 
 func (r *replay) request(ctx context.Context, kind wal.Kind, request wal.Message) error {
-	if len(r.alarms[alarmCorrupt]) > 0 && kind != wal.Alarm && kind != wal.Other {
+	if len(r.alarms[mvcc.AlarmCorrupt]) > 0 && kind != wal.Alarm && kind != wal.Other {
 		return r.refuse("the alarm CORRUPT is raised")
 	}
 	switch kind {
@@ -182,11 +176,12 @@ func (r *replay) request(ctx context.Context, kind wal.Kind, request wal.Message
 	case wal.Compaction:
 		if rev := f.Number(wal.CompactionRevision); rev > r.compacted && rev <= r.revision {
 			r.compacted = rev // a server on the file finishes the compaction
-			r.set(metaBucket, []byte(scheduledCompact), appendRevisionKey(nil, Revision{Main: rev}, false))
+			r.set(mvcc.MetaBucket, []byte(mvcc.ScheduledCompact),
+				mvcc.AppendRevisionKey(nil, Revision{Main: rev}, false))
 		}
 	case wal.Alarm:
 		member, alarm := f.Number(wal.AlarmMember), f.Number(wal.AlarmKind)
-		key := appendIntField(appendIntField(nil, fieldAlarmMember, member), fieldAlarm, alarm)
+		key := mvcc.AlarmKey(member, alarm)
 		switch action := f.Number(wal.AlarmAction); {
 		case action == alarmActivate && alarm != 0:
 			r.raise(uint64(member), alarm)
@@ -199,7 +194,8 @@ func (r *replay) request(ctx context.Context, kind wal.Kind, request wal.Message
 		r.version = string(f.Bytes(wal.VersionText))
 		r.set("cluster", []byte("clusterVersion"), []byte(r.version))
 	case wal.Downgrade:
-		info, err := json.Marshal(downgrade{string(f.Bytes(wal.DowngradeText)), f.Number(wal.DowngradeEnabled) != 0})
+		info, err := json.Marshal(mvcc.Downgrade{Target: string(f.Bytes(wal.DowngradeText)),
+			Enabled: f.Number(wal.DowngradeEnabled) != 0})
 		r.set("cluster", []byte("downgrade"), info)
 		return err
 	}
@@ -219,8 +215,8 @@ func (r *replay) lease(ctx context.Context, kind wal.Kind, request wal.Message) 
 	if kind == wal.LeaseCheckpoint {
 		return request.Each(wal.Checkpoints, func(m wal.Message) error {
 			f, err := m.Fields()
-			if l := r.leases[f.Number(wal.CheckpointID)]; l != nil && !before(r.version, "3.6") {
-				l.remaining = f.Number(wal.CheckpointRemaining)
+			if l := r.leases[f.Number(wal.CheckpointID)]; l != nil && !mvcc.IsOlder(r.version, "3.6") {
+				l.Remaining = f.Number(wal.CheckpointRemaining)
 				r.setLease(f.Number(wal.CheckpointID))
 			}
 			return err
@@ -247,8 +243,8 @@ func (r *replay) lease(ctx context.Context, kind wal.Kind, request wal.Message) 
 		return err
 	}
 	id, ttl := f.Number(wal.GrantID), f.Number(wal.GrantTTL)
-	if id != 0 && ttl <= maxLeaseTTL && r.leases[id] == nil && len(r.alarms[alarmNoSpace]) == 0 {
-		r.leases[id] = &replayLease{ttl: ttl}
+	if id != 0 && ttl <= mvcc.MaxLeaseTTL && r.leases[id] == nil && len(r.alarms[mvcc.AlarmNoSpace]) == 0 {
+		r.leases[id] = &replayLease{Lease: mvcc.Lease{ID: id, TTL: ttl}}
 		r.setLease(id)
 	}
 	return nil
@@ -281,12 +277,13 @@ func (r *replay) set(bucket string, key, value []byte) {
 
 // setLease changes the entry of a lease.
 func (r *replay) setLease(id int64) {
-	var value []byte
+	el := mvcc.Lease{ID: id}.Entry()
 	if l := r.leases[id]; l != nil {
-		value = appendIntField(appendIntField(nil, fieldLeaseID, id), fieldLeaseTTL, l.ttl)
-		value = appendIntField(value, fieldLeaseRemaining, l.remaining)
+		el = l.Entry()
+	} else {
+		el.Value = nil
 	}
-	r.set(leaseBucket, binary.BigEndian.AppendUint64(nil, uint64(id)), value)
+	r.set(mvcc.LeaseBucket, el.Key, el.Value)
 }
 
 // leasedKeys returns the keys of a lease, sorted.

@@ -138,7 +138,7 @@ func FuzzEntry(f *testing.F) {
 		err = r.apply(t.Context(), raftlog.Entry{Index: 1, Term: 1, Data: data})
 		if err == nil && r.subs > 0 {
 			require.Equal(t, before+1, r.revision)
-			require.Equal(t, Revision{r.revision, r.subs - 1}, last)
+			require.Equal(t, Revision{Main: r.revision, Sub: r.subs - 1}, last)
 		}
 	})
 }

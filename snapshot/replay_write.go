@@ -6,12 +6,14 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 
 // write applies a put, a deletion or a transaction (etcd server/etcdserver/txn).
 func (r *replay) write(ctx context.Context, kind wal.Kind, request wal.Message) error {
-	full := len(r.alarms[alarmNoSpace]) > 0
+	full := len(r.alarms[mvcc.AlarmNoSpace]) > 0
 	switch kind {
 	case wal.Put:
 		p, err := parsePut(request)

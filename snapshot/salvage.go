@@ -10,6 +10,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -206,21 +208,22 @@ func (r *Remains) Close() (err error) {
 // survey reads the tree of a file, and searches all its bytes for records.
 func (f *ruin) survey(ctx context.Context) (err error) {
 	f.meta, f.other = map[string][]byte{}, map[string][]bolt.Element{}
-	f.carver = carver{data: f.input.data, pageSize: 1, last: maxRevision}
+	f.carver = carver{data: f.input.data, pageSize: 1, last: mvcc.MaxRevision}
 	index := func(k, v []byte) uint64 {
-		if string(k) != "consistent_index" || len(v) != 8 {
+		if string(k) != "consistent_index" {
 			return 0
 		}
-		return binary.BigEndian.Uint64(v)
+		n, _ := mvcc.ParseNumber(v)
+		return n
 	}
 	if f.tree, err = bolt.ReadRuin(ctx, f.input.data, index, f.entry); err != nil {
 		return err
 	}
 	f.pageSize = int64(f.tree.PageSize)
-	if b := f.tree.Bucket(metaBucket); b != nil && len(b.Gaps) == 0 && len(f.meta) > 0 {
+	if b := f.tree.Bucket(mvcc.MetaBucket); b != nil && len(b.Gaps) == 0 && len(f.meta) > 0 {
 		f.compacted = 0
-		for _, name := range []string{finishedCompact, scheduledCompact} {
-			if rev, _, err := parseRevisionKey(f.meta[name]); err == nil {
+		for _, name := range []string{mvcc.FinishedCompact, mvcc.ScheduledCompact} {
+			if rev, _, err := mvcc.ParseRevisionKey(f.meta[name]); err == nil {
 				f.compacted = max(f.compacted, rev.Main)
 			}
 		}
@@ -259,25 +262,25 @@ func (f *ruin) describe() RuinedFile {
 // entry takes an entry of the tree.
 func (f *ruin) entry(bucket string, at int64, k, v []byte) bool {
 	if bucket != "key" {
-		if err := checkEntry(bucket, k, v); err != nil && !errors.Is(err, errOdd) {
+		if err := mvcc.CheckEntry(bucket, k, v); err != nil && !errors.Is(err, mvcc.ErrOdd) {
 			f.unread = append(f.unread, err.Error())
-			return bucket != metaBucket
+			return bucket != mvcc.MetaBucket
 		}
-		if bucket == metaBucket {
+		if bucket == mvcc.MetaBucket {
 			f.meta[string(k)] = v
 		}
 		f.other[bucket] = append(f.other[bucket], bolt.Element{Key: k, Value: v})
 		return true
 	}
 	var rec Record
-	if parseRecord(k, v, &rec) != nil || rec.Revision.Main < 1 || rec.Revision.Main > maxRevision {
+	if mvcc.ParseRecord(k, v, &rec) != nil || rec.Revision.Main < 1 || rec.Revision.Main > mvcc.MaxRevision {
 		return false
 	}
 	if len(v) == 0 && !rec.Tombstone { // of --bump-revision
 		f.last, f.empty = max(f.last, rec.Revision.Main), rec.Revision.Main
 		return true
 	}
-	if rec.follows(nil) != nil || len(k)+len(v) > maxFoundSize {
+	if mvcc.Follows(nil, &rec) != nil || len(k)+len(v) > maxFoundSize {
 		return false
 	}
 	if f.last = max(f.last, rec.Revision.Main); f.isZeroed(at, at+int64(len(k)+len(v)), new(breaks)) {
@@ -320,7 +323,7 @@ func revisionsOf(g bolt.Gap) Range {
 	}
 	if len(g.To) >= 8 {
 		r.To = int64(binary.BigEndian.Uint64(g.To) & math.MaxInt64)
-		if len(g.To) < revisionKeySize || binary.BigEndian.Uint64(g.To[9:]) == 0 {
+		if len(g.To) < mvcc.RevisionKeySize || binary.BigEndian.Uint64(g.To[9:]) == 0 {
 			r.To--
 		}
 	}

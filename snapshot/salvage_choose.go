@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
@@ -50,9 +52,9 @@ func (r *Remains) byInference(copies []piece, n int) (one piece, is bool) {
 	}
 	switch id := r.id(one); {
 	case differs || one.main > *r.CompactRevision:
-	case id[len(id)-1] == tombstoneMark: // an earlier record of the key does not count
+	case id[len(id)-1] == mvcc.TombstoneMark: // an earlier record of the key does not count
 		return one, true
-	case inTree || !r.base.misses(id[:revisionKeySize]):
+	case inTree || !r.base.misses(id[:mvcc.RevisionKeySize]):
 		return one, false
 	default: // a write without a sure revision may be the last one
 		one.unsure = r.log.flagged > 0
@@ -92,16 +94,16 @@ func (l *logged) contents(other map[string][]bolt.Element) map[string][]bolt.Ele
 	if all == nil {
 		all = map[string][]bolt.Element{}
 	}
-	all[leaseBucket] = l.leases
+	all[mvcc.LeaseBucket] = l.leases
 	meta := map[string][]byte{}
-	for _, el := range all[metaBucket] {
+	for _, el := range all[mvcc.MetaBucket] {
 		meta[string(el.Key)] = el.Value
 	}
 	meta["consistent_index"] = binary.BigEndian.AppendUint64(nil, l.SalvageLog.Last)
 	meta["term"] = binary.BigEndian.AppendUint64(nil, l.term)
-	all[metaBucket] = nil
+	all[mvcc.MetaBucket] = nil
 	for _, name := range slices.Sorted(maps.Keys(meta)) {
-		all[metaBucket] = append(all[metaBucket], bolt.Element{Key: []byte(name), Value: meta[name]})
+		all[mvcc.MetaBucket] = append(all[mvcc.MetaBucket], bolt.Element{Key: []byte(name), Value: meta[name]})
 	}
 	return all
 }

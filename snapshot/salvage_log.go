@@ -11,6 +11,8 @@ import (
 	"os"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/infer"
@@ -56,7 +58,7 @@ type logReader struct {
 	*Remains
 	l    *logged
 	log  *wal.Log
-	enc  encoder
+	enc  mvcc.Encoder
 	w    *bufio.Writer
 	size int64
 
@@ -100,7 +102,7 @@ func (r *logReader) use(ctx context.Context, cfg Config) (err error) {
 		if err := l.load(ctx, cfg); err != nil {
 			return err
 		}
-		l.carver = carver{data: l.input.data, pageSize: 1, last: maxRevision}
+		l.carver = carver{data: l.input.data, pageSize: 1, last: mvcc.MaxRevision}
 		l.byTree = l.sorted(l.byTree)
 	}
 	if err := r.checkCluster(); err != nil {
@@ -143,7 +145,7 @@ func (r *logReader) say(ctx context.Context) error {
 
 // add writes a record.
 func (r *logReader) add(rec *Record) error {
-	el := r.enc.element(rec)
+	el := r.enc.Element(rec)
 	n := len(el.Key) + len(el.Value)
 	r.l.byTree = append(r.l.byTree, found{rec.Revision.Main, r.size, uint32(n), 1})
 	r.l.last = max(r.l.last, rec.Revision.Main)
@@ -189,8 +191,8 @@ func (r *logReader) replay(ctx context.Context, cfg Config) error {
 	for id := range p.leases {
 		p.setLease(id)
 	}
-	for _, k := range slices.Sorted(maps.Keys(p.edits[leaseBucket])) {
-		if v := p.edits[leaseBucket][k]; v != nil {
+	for _, k := range slices.Sorted(maps.Keys(p.edits[mvcc.LeaseBucket])) {
+		if v := p.edits[mvcc.LeaseBucket][k]; v != nil {
 			l.leases = append(l.leases, bolt.Element{Key: []byte(k), Value: v})
 		}
 	}
@@ -264,9 +266,9 @@ func (r *logReader) infer(ctx context.Context) error {
 	l.Last = n
 	db := infer.Database{Revision: max(r.base.last, r.base.compacted), Compacted: r.lowest, Partial: true,
 		Leases: map[int64]bool{}, Each: func(fn func(*infer.Record) error) error { return r.each(ctx, fn) }}
-	for _, el := range r.base.other[leaseBucket] {
-		if id, err := varintField(el.Value, fieldLeaseID); err == nil {
-			db.Leases[int64(id)] = true
+	for _, el := range r.base.other[mvcc.LeaseBucket] {
+		if l, err := mvcc.ParseLease(el.Value); err == nil {
+			db.Leases[l.ID] = true
 		}
 	}
 	sol, err := infer.Solve(ctx, log, n, db)
@@ -275,7 +277,7 @@ func (r *logReader) infer(ctx context.Context) error {
 	}
 	l.flagged, l.renumbered = sol.Flagged, map[int64]bool{}
 	return sol.Each(ctx, func(w *infer.Write) error {
-		rec := Record{Revision: Revision{w.Main, w.Sub}, Tombstone: w.Tombstone, Key: w.Key, Value: w.Value,
+		rec := Record{Revision: Revision{Main: w.Main, Sub: w.Sub}, Tombstone: w.Tombstone, Key: w.Key, Value: w.Value,
 			Lease: w.Lease}
 		if !w.Tombstone {
 			rec.CreateRevision, rec.ModRevision, rec.Version = w.Create, w.Main, w.Version

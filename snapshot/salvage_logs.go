@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
@@ -112,7 +113,7 @@ func lastKnown(ctx context.Context, files []*ruin, log *wal.Log) (uint64, error)
 		if _, is := terms[n]; !known || !is {
 			continue
 		}
-		term := f.number("term")
+		term, _ := mvcc.ParseNumber(f.meta["term"])
 		if term != 0 && terms[n] != 0 && term != terms[n] || log.Damage != nil && (term == 0 || terms[n] == 0) {
 			continue
 		}
@@ -127,7 +128,7 @@ func lastKnown(ctx context.Context, files []*ruin, log *wal.Log) (uint64, error)
 
 // index returns the last entry of the log that a file has.
 func (f *ruin) index() (n uint64, known bool) {
-	return f.number("consistent_index"), len(f.meta["consistent_index"]) == 8
+	return mvcc.ParseNumber(f.meta["consistent_index"])
 }
 
 // hasAll reports whether one of some files has all entries of a log.
@@ -136,14 +137,6 @@ func hasAll(files []*ruin, log *wal.Log) bool {
 		n, known := f.index()
 		return known && n >= log.Last
 	})
-}
-
-// number returns a number of the meta bucket, 0 if it is unknown.
-func (f *ruin) number(name string) uint64 {
-	if len(f.meta[name]) != 8 {
-		return 0
-	}
-	return binary.BigEndian.Uint64(f.meta[name])
 }
 
 // newest returns the highest revision in a file.

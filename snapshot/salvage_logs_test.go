@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -64,7 +66,7 @@ func inMeta(t testing.TB, from string, values map[string][]byte) string {
 	db := must(bbolt.Open(path, 0o600, nil))(t)
 	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
 		for name, value := range values {
-			meta := tx.Bucket([]byte(metaBucket))
+			meta := tx.Bucket([]byte(mvcc.MetaBucket))
 			if value == nil {
 				require.NoError(t, meta.Delete([]byte(name)))
 				continue
@@ -164,7 +166,7 @@ func TestSalvageLogOfAnother(t *testing.T) {
 		return newLog(t, node, 9, &raftpb.HardState{Term: &one, Vote: &one, Commit: &one},
 			[]*raftpb.Entry{{Index: &one, Term: &one, Type: &kind}})
 	}
-	young := inMeta(t, sound, map[string][]byte{finishedCompact: nil, scheduledCompact: nil})
+	young := inMeta(t, sound, map[string][]byte{mvcc.FinishedCompact: nil, mvcc.ScheduledCompact: nil})
 	_, err = remainsOf(t, empty(7), young)
 	require.ErrorIs(t, err, errOtherLog)
 	require.ErrorContains(t, err, "is the log of member 7, which is no member in")
@@ -238,7 +240,7 @@ func TestSalvageInferredLog(t *testing.T) {
 			continue
 		}
 		bad := slices.Clone(image)
-		bad[one.at+revisionKeySize+2+int64(len(rec.Key))-1] ^= 1 // the last byte of the key
+		bad[one.at+mvcc.RevisionKeySize+2+int64(len(rec.Key))-1] ^= 1 // the last byte of the key
 		path := filepath.Join(t.TempDir(), "bad.db")
 		require.NoError(t, os.WriteFile(path, bad, 0o600))
 		r, err := remainsOf(t, part, path)

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/internal/publish"
@@ -52,10 +54,10 @@ func newWhole(t testing.TB, path string) *whole {
 		}
 	}
 	under(s.db.Bucket("key").Root)
-	var enc encoder
+	var enc mvcc.Encoder
 	for r, err := range s.Scan(context.Background()) {
 		require.NoError(t, err)
-		el := enc.element(r.Record)
+		el := enc.Element(r.Record)
 		out.ever[string(el.Key)+string(el.Value)] = true
 		if r.FreePage {
 			continue
@@ -156,11 +158,11 @@ func (s *whole) salvage(t testing.TB, unsure bool, out *salvaged, paths ...strin
 			out.gaps++
 		}
 	}
-	var enc encoder
+	var enc mvcc.Encoder
 	right := 0
 	for rec, err := range found.Scan(ctx) {
 		require.NoError(t, err)
-		el := enc.element(rec.Record)
+		el := enc.Element(rec.Record)
 		k, v := string(el.Key), string(el.Value)
 		if s.records[k] == v {
 			out.records[0]++
@@ -325,12 +327,12 @@ func (s *whole) rightKeys(path string) (right int) {
 		return 0
 	}
 	defer file.Close()
-	var enc encoder
+	var enc mvcc.Encoder
 	for rec, err := range file.Live(context.Background(), nil) {
 		if err != nil {
 			return right
 		}
-		if s.live[string(rec.Key)] == string(enc.element(rec).Value) {
+		if s.live[string(rec.Key)] == string(enc.Element(rec).Value) {
 			right++
 		}
 	}
@@ -344,7 +346,7 @@ func TestSalvageManyForms(t *testing.T) {
 	for i := range forms {
 		rec := Record{Revision: Revision{Main: 5}, Key: []byte("k"), Value: fmt.Appendf(nil, "%06d", i),
 			CreateRevision: 5, ModRevision: 5, Version: 1}
-		el := new(encoder).element(&rec)
+		el := new(mvcc.Encoder).Element(&rec)
 		for range 1 + min(1, i/(forms-1)) { // the last form twice
 			data = append(append(data, el.Key...), el.Value...)
 		}

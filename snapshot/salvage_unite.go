@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
@@ -127,7 +129,7 @@ func (r *Remains) choose(copies []piece) (one piece, is bool, err error) {
 			var rec Record
 			_ = r.parse(one, &rec)
 			return one, false, fmt.Errorf("%w: revision %s, key %q, in %s and %s", ErrTwoHistories, rec.Revision,
-				clip(rec.Key), r.files[one.file].path, r.files[other.file].path)
+				mvcc.Clip(rec.Key), r.files[one.file].path, r.files[other.file].path)
 		}
 	}
 	if one, err = r.settle(copies); err != nil || !slices.ContainsFunc(copies, r.counts) {
@@ -137,7 +139,7 @@ func (r *Remains) choose(copies []piece) (one piece, is bool, err error) {
 		one.unsure = !one.tree
 		return one, true, nil
 	}
-	compacted, id := *r.CompactRevision, r.id(one)[:revisionKeySize]
+	compacted, id := *r.CompactRevision, r.id(one)[:mvcc.RevisionKeySize]
 	if one.main > compacted ||
 		slices.ContainsFunc(copies, func(c piece) bool { return c.tree && r.files[c.file].compacted == compacted }) {
 		return one, true, nil
@@ -156,7 +158,7 @@ func (r *Remains) choose(copies []piece) (one piece, is bool, err error) {
 // by a compaction, or were never committed, or are bytes of a value that look like a record.
 func (r *Remains) counts(c piece) bool {
 	f := r.files[c.file]
-	return c.tree || f.misses(r.id(c)[:revisionKeySize]) || f.tree.Metas < 2 && c.main > f.last
+	return c.tree || f.misses(r.id(c)[:mvcc.RevisionKeySize]) || f.tree.Metas < 2 && c.main > f.last
 }
 
 // settle returns one of several copies: the one of a tree, or else the most frequent one, the first

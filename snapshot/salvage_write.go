@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -61,7 +63,7 @@ func (r *Remains) selected(ctx context.Context, unsure bool) (bits, error) {
 			if err := r.parse(r.pieces[old], &last); err != nil {
 				return nil, err
 			}
-			if rec.follows(&last) != nil {
+			if mvcc.Follows(&last, &rec) != nil {
 				for at := old; at >= 0; at = before[at] {
 					keep.clear(uint32(at))
 				}
@@ -94,11 +96,8 @@ func (s *selection) entries(ctx context.Context) entries {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			b, size := s.bytesOf(p), revisionKeySize
-			if b[size] == tombstoneMark {
-				size++
-			}
-			if err := yield(bolt.Element{Key: b[:size:size], Value: b[size:]}); err != nil {
+			k, v := mvcc.SplitEntry(s.bytesOf(p))
+			if err := yield(bolt.Element{Key: k, Value: v}); err != nil {
 				return err
 			}
 		}
@@ -109,7 +108,7 @@ func (s *selection) entries(ctx context.Context) entries {
 // write writes the file of d.
 func (s *selection) write(ctx context.Context, d *Draft) (res WriteResult, err error) {
 	contents := map[string]entries{}
-	for _, name := range etcdBuckets() {
+	for _, name := range mvcc.Buckets() {
 		contents[name] = bolt.Seq()
 	}
 	for name, list := range s.log.contents(s.base.other) {
@@ -117,10 +116,7 @@ func (s *selection) write(ctx context.Context, d *Draft) (res WriteResult, err e
 	}
 	contents["key"] = s.entries(ctx)
 	if s.lowest > 0 {
-		other := only(contents[metaBucket], func(el bolt.Element) bool {
-			return string(el.Key) != finishedCompact && string(el.Key) != scheduledCompact
-		})
-		contents[metaBucket] = merged(other, compactEntries(s.lowest))
+		contents[mvcc.MetaBucket] = compactedAt(contents[mvcc.MetaBucket], s.lowest)
 	}
 	x, err := createOf(ctx, d, contents)
 	if err != nil {

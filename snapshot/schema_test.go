@@ -5,45 +5,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
-	"go.etcd.io/etcd/api/v3/authpb"
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/server/v3/lease/leasepb"
-	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
-
-// TestMessages compares the messages of the schema with etcd's own definitions.
-func TestMessages(t *testing.T) {
-	for want, got := range map[proto.Message]message{
-		&leasepb.Lease{}: leaseMessage(), &etcdserverpb.AlarmMember{}: alarmMessage(),
-		&authpb.User{}: userMessage(), &authpb.Role{}: roleMessage(),
-	} {
-		sameMessage(t, want.ProtoReflect().Descriptor(), got)
-	}
-}
-
-func sameMessage(t *testing.T, want protoreflect.MessageDescriptor, got message) {
-	t.Helper()
-	require.Len(t, got, want.Fields().Len(), "%s", want.FullName())
-	for num, field := range got {
-		fd := want.Fields().ByNumber(num)
-		require.NotNil(t, fd, "%s %d", want.FullName(), num)
-		wire := protowire.VarintType
-		switch fd.Kind() {
-		case protoreflect.BytesKind, protoreflect.StringKind, protoreflect.MessageKind:
-			wire = protowire.BytesType
-		}
-		require.Equal(t, wire, field.typ, "%s", fd.FullName())
-		require.Equal(t, fd.Kind() == protoreflect.StringKind, field.text, "%s", fd.FullName())
-		require.Equal(t, fd.Message() != nil, field.fields != nil, "%s", fd.FullName())
-		if fd.Message() != nil {
-			sameMessage(t, fd.Message(), field.fields)
-		}
-	}
-}
 
 // Reactions of etcd to an entry.
 const (
@@ -60,8 +26,8 @@ type entryCase struct {
 }
 
 func entryCases() []entryCase {
-	user := appendBytesField(nil, 1, []byte("alice"))
-	permission := appendBytesField(appendIntField(nil, 1, 2), 2, []byte("/a"))
+	user := mvcc.AppendBytes(nil, 1, []byte("alice"))
+	permission := mvcc.AppendBytes(mvcc.AppendInt(nil, 1, 2), 2, []byte("/a"))
 	return []entryCase{
 		{"meta", "consistent_index", []byte{0, 0, 0, 0, 0, 0, 0, 9}, entryRead},
 		{"meta", "consistent_index", []byte("x"), entryAccepted},
@@ -72,7 +38,7 @@ func entryCases() []entryCase {
 		{"meta", "storageVersion", []byte("3.8.0"), entryAccepted},
 		{"meta", "storageVersion", []byte("x"), entryAccepted},
 		{"meta", "storageVersion", []byte("3.3.0"), entryFatal},
-		{"meta", "finishedCompactRev", appendRevisionKey(nil, Revision{Main: 7}, false), entryRead},
+		{"meta", "finishedCompactRev", mvcc.AppendRevisionKey(nil, Revision{Main: 7}, false), entryRead},
 		{"meta", "finishedCompactRev", nil, entryFatal},
 		{"meta", "scheduledCompactRev", []byte("1234567812345678"), entryFatal},
 		{"meta", "anything", []byte("else"), entryRead},
@@ -88,15 +54,15 @@ func entryCases() []entryCase {
 		{"auth", "authRevision", []byte{9}, entryFatal},
 		{"auth", "authEnabled", []byte{1}, entryRead},
 		{"auth", "authEnabled", []byte("true"), entryAccepted},
-		{"authUsers", "alice", appendBytesField(appendBytesField(user, 3, []byte("root")), 4, []byte{8, 1}), entryRead},
-		{"authUsers", "alice", appendBytesField(user, 3, []byte{0xff}), entryFatal},
-		{"authUsers", "alice", appendBytesField(user, 4, []byte{8}), entryFatal},
+		{"authUsers", "alice", mvcc.AppendBytes(mvcc.AppendBytes(user, 3, []byte("root")), 4, []byte{8, 1}), entryRead},
+		{"authUsers", "alice", mvcc.AppendBytes(user, 3, []byte{0xff}), entryFatal},
+		{"authUsers", "alice", mvcc.AppendBytes(user, 4, []byte{8}), entryFatal},
 		{"authUsers", "alice", []byte("alice"), entryFatal},
-		{"authRoles", "r", appendBytesField(nil, 2, permission), entryRead},
-		{"authRoles", "r", appendBytesField(nil, 2, []byte{0x0a, 0x00}), entryFatal},
+		{"authRoles", "r", mvcc.AppendBytes(nil, 2, permission), entryRead},
+		{"authRoles", "r", mvcc.AppendBytes(nil, 2, []byte{0x0a, 0x00}), entryFatal},
 		{"authRoles", "r", []byte{0xff}, entryFatal},
 		{"authRoles", "r\xff", user, entryAccepted},
-		{"authRoles", "r", appendBytesField(nil, 1, []byte{0xff}), entryAccepted},
+		{"authRoles", "r", mvcc.AppendBytes(nil, 1, []byte{0xff}), entryAccepted},
 		{"members", "8e9e05c52164694d", []byte(`{"id":1,"peerURLs":["http://a"],"name":"a"}`), entryRead},
 		{"members", "8e9e05c52164694d", []byte(`{`), entryAccepted},
 		{"members", "x", []byte(`{"name":"a"}`), entryFatal},

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
@@ -30,8 +32,8 @@ func TestScrubbed(t *testing.T) {
 	inputs := map[string]func(t testing.TB) *Snapshot{
 		"scheduled compaction": func(t testing.TB) *Snapshot {
 			return open(t, copyOf(t, rebuilt(t, built(t, pastStory), 4096, func(tx *bbolt.Tx) error {
-				return tx.Bucket([]byte("meta")).Put([]byte(scheduledCompact),
-					appendRevisionKey(nil, Revision{Main: 12}, false))
+				return tx.Bucket([]byte("meta")).Put([]byte(mvcc.ScheduledCompact),
+					mvcc.AppendRevisionKey(nil, Revision{Main: 12}, false))
 			})))
 		},
 	}
@@ -123,12 +125,12 @@ func TestScrubbedTwice(t *testing.T) {
 // TestNoRevisionLeft checks that changes and the last record need a free revision, and that a store
 // at the last revision is an error.
 func TestNoRevisionLeft(t *testing.T) {
-	for rev, want := range map[int64]string{maxRevision: "no revision is left",
+	for rev, want := range map[int64]string{mvcc.MaxRevision: "no revision is left",
 		math.MaxInt64: "a server dies of the write behind"} {
 		s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
 			return putRecord(tx.Bucket([]byte("key")), created(rev, "/last", "x"))
 		})))
-		require.Equal(t, rev == maxRevision, len(findings(t, s)) == 0)
+		require.Equal(t, rev == mvcc.MaxRevision, len(findings(t, s)) == 0)
 		path := filepath.Join(t.TempDir(), "out.db")
 		for _, cfg := range []WriteConfig{{Scrub: without("/")}, {}} {
 			_, err := Write(t.Context(), path, s, seq(put("/new", "x")), cfg)
@@ -174,7 +176,7 @@ func stains(t testing.TB, pageSize int) (raw []byte, values [][]byte) {
 		})
 		if i%4 == 0 { // like a compaction
 			update(func(b *bbolt.Bucket) error {
-				return b.Delete(appendRevisionKey(nil,
+				return b.Delete(mvcc.AppendRevisionKey(nil,
 					Revision{Main: rev - 1}, false))
 			})
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
@@ -65,7 +67,7 @@ func shapes() []shape {
 		{"inline leases", edited(withLeases(1)), func(testing.TB, *Snapshot) {}, false},
 		{"a leaf of leases", edited(withLeases(30)), func(testing.TB, *Snapshot) {}, false},
 		{"a tree of leases", edited(withLeases(50_000)), func(testing.TB, *Snapshot) {}, true},
-		{"no lease bucket", edited(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte(leaseBucket)) }),
+		{"no lease bucket", edited(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte(mvcc.LeaseBucket)) }),
 			func(testing.TB, *Snapshot) {}, true},
 	}
 }
@@ -85,7 +87,7 @@ func withLeases(n int) func(tx *bbolt.Tx) error {
 		for i := range n {
 			granted, err := grantEntries([]Lease{{int64(i+1) * 10, 3600}})
 			if err == nil {
-				err = tx.Bucket([]byte(leaseBucket)).Put(granted[0].Key, granted[0].Value)
+				err = tx.Bucket([]byte(mvcc.LeaseBucket)).Put(granted[0].Key, granted[0].Value)
 			}
 			if err != nil {
 				return err
@@ -97,7 +99,7 @@ func withLeases(n int) func(tx *bbolt.Tx) error {
 
 // putRecord stores a record under its revision with the server's own database library.
 func putRecord(b *bbolt.Bucket, rec Record) error {
-	return b.Put(appendRevisionKey(nil, rec.Revision, rec.Tombstone), rec.appendKeyValue(nil))
+	return b.Put(mvcc.AppendRevisionKey(nil, rec.Revision, rec.Tombstone), mvcc.AppendKeyValue(nil, &rec))
 }
 
 // created returns the record of a key's first Put at main revision rev.
@@ -226,7 +228,7 @@ func (g *growing) WriteAt(p []byte, at int64) (int, error) {
 func manyUsers(tx *bbolt.Tx) error {
 	b := tx.Bucket([]byte("authUsers"))
 	for i := range 2000 {
-		if err := b.Put(fmt.Appendf(nil, "user-%05d", i), appendBytesField(nil, 1, make([]byte, 300))); err != nil {
+		if err := b.Put(fmt.Appendf(nil, "user-%05d", i), mvcc.AppendBytes(nil, 1, make([]byte, 300))); err != nil {
 			return err
 		}
 	}
@@ -238,7 +240,7 @@ func emptyKeys(t testing.TB) []byte {
 	b := rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
 		m := tx.Bucket([]byte("meta"))
 		for _, name := range []string{"scheduledCompactRev", "finishedCompactRev"} {
-			if err := m.Put([]byte(name), appendRevisionKey(nil, Revision{Main: 100}, false)); err != nil {
+			if err := m.Put([]byte(name), mvcc.AppendRevisionKey(nil, Revision{Main: 100}, false)); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -190,7 +192,7 @@ func (s *records) newest(ctx context.Context, n int) (live []*Record, err error)
 			for i := page.Count() - 1; i >= 0 && len(live) < n; i-- {
 				_, k, v := page.Leaf(i)
 				rec := new(Record)
-				if err := parseRecord(k, v, rec); err != nil {
+				if err := mvcc.ParseRecord(k, v, rec); err != nil {
 					return err
 				}
 				if len(rec.Key) == 0 || seen[string(rec.Key)] {

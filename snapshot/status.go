@@ -3,13 +3,12 @@ package snapshot
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
@@ -75,9 +74,6 @@ const (
 	AlarmCorrupt Alarm = "CORRUPT"
 )
 
-// alarmNames returns the alarms by number.
-func alarmNames() map[uint64]Alarm { return map[uint64]Alarm{1: AlarmNoSpace, 2: AlarmCorrupt} }
-
 // Raised is an alarm of a member. Under NOSPACE a cluster accepts no writes.
 type Raised struct {
 	Kind   Alarm  `json:"kind"`
@@ -87,10 +83,9 @@ type Raised struct {
 // Memory limits for a hostile file. A cluster has a handful of members with a few URLs and two
 // kinds of alarm each.
 const (
-	maxMembers    = 1 << 8
-	maxMemberSize = 16 << 10 // bytes of JSON
-	maxAlarms     = 2 * maxMembers
-	maxVersion    = 64 // bytes
+	maxMembers = 1 << 8
+	maxAlarms  = 2 * maxMembers
+	maxVersion = 64 // bytes
 )
 
 // Status reads the whole content and waits for the digest. An error of the digest is returned with
@@ -166,18 +161,8 @@ func (s *Snapshot) Counts(ctx context.Context) (Status, error) {
 // StartsOn reports whether a release of etcd is older than the versions in the file, and whether
 // its server starts on the file: from 3.6 on, an older one does not (etcd server/storage/schema).
 func (st *Status) StartsOn(release string) (older, starts bool) {
-	older = before(release, st.StorageVersion) || before(release, st.ClusterVersion)
-	return older, !older || before(release, "3.6")
-}
-
-// before compares the major and minor numbers of releases, like etcd.
-func before(a, b string) bool {
-	numbers := func(s string) (n [2]int) {
-		_, _ = fmt.Sscanf(strings.TrimPrefix(s, "v"), "%d.%d", &n[0], &n[1]) // 0 for no number
-		return n
-	}
-	x, y := numbers(a), numbers(b)
-	return slices.Compare(x[:], y[:]) < 0
+	older = mvcc.IsOlder(release, st.StorageVersion) || mvcc.IsOlder(release, st.ClusterVersion)
+	return older, !older || mvcc.IsOlder(release, "3.6")
 }
 
 // Cluster returns the part of Counts that needs no records: versions, raft, leases, alarms, users
@@ -213,20 +198,18 @@ func (s *Snapshot) entries(ctx context.Context, bucket string, fn func(k, v []by
 // only with the feature LeaseCheckpoint).
 func (s *Snapshot) Leases(ctx context.Context) (map[int64]int64, error) {
 	leases := map[int64]int64{}
-	err := s.entries(ctx, leaseBucket, func(k, v []byte) error {
-		if err := checkEntry(leaseBucket, k, v); err != nil && !errors.Is(err, errOdd) {
+	err := s.entries(ctx, mvcc.LeaseBucket, func(k, v []byte) error {
+		if err := mvcc.CheckEntry(mvcc.LeaseBucket, k, v); err != nil && !errors.Is(err, mvcc.ErrOdd) {
 			return err
 		}
-		id, err := varintField(v, fieldLeaseID) // a server ignores the key of the entry
+		l, err := mvcc.ParseLease(v)
 		if err != nil {
 			return err
 		}
-		ttl, err := varintField(v, fieldLeaseTTL)
-		left, worse := varintField(v, fieldLeaseRemaining)
-		if leases[int64(id)] = int64(ttl); int64(left) > 0 {
-			leases[int64(id)] = int64(left)
+		if leases[l.ID] = l.TTL; l.Remaining > 0 {
+			leases[l.ID] = l.Remaining
 		}
-		return cmp.Or(err, worse)
+		return nil
 	})
 	return leases, err
 }
@@ -250,7 +233,7 @@ func (s *Snapshot) Note(ctx context.Context, name string) (note []byte, err erro
 // add adds an entry of any bucket except "key".
 func (st *Status) add(bucket string, k, v []byte) error {
 	switch bucket {
-	case leaseBucket:
+	case mvcc.LeaseBucket:
 		st.Leases++
 	case "alarm":
 		return st.addAlarm(k, v)
@@ -262,15 +245,15 @@ func (st *Status) add(bucket string, k, v []byte) error {
 		if len(st.Members) == maxMembers {
 			return fmt.Errorf("%w: bucket \"members\": more than %d members", ErrDamaged, maxMembers)
 		}
-		m, _ := parseMember(k, v)
-		st.Members = append(st.Members, m)
+		m, _ := mvcc.ParseMember(v)
+		st.Members = append(st.Members, Member{string(mvcc.Clip(k)), m.Name, m.PeerURLs, m.Learner})
 	}
 	version := string(v[:min(len(v), maxVersion)])
-	switch key := bucket + "/" + string(clip(k)); {
-	case key == "meta/consistent_index" && len(v) == 8:
-		st.ConsistentIndex = binary.BigEndian.Uint64(v)
-	case key == "meta/term" && len(v) == 8:
-		st.Term = binary.BigEndian.Uint64(v)
+	switch key := bucket + "/" + string(mvcc.Clip(k)); {
+	case key == "meta/consistent_index":
+		st.ConsistentIndex, _ = mvcc.ParseNumber(v)
+	case key == "meta/term":
+		st.Term, _ = mvcc.ParseNumber(v)
 	case key == "meta/storageVersion":
 		st.StorageVersion = version
 	case key == "cluster/clusterVersion":
@@ -286,28 +269,14 @@ func (st *Status) addAlarm(k, v []byte) error {
 	if len(st.Alarms) == maxAlarms {
 		return fmt.Errorf("%w: bucket \"alarm\": more than %d alarms", ErrDamaged, maxAlarms)
 	}
-	if err := checkEntry("alarm", k, v); err != nil && !errors.Is(err, errOdd) {
+	if err := mvcc.CheckEntry("alarm", k, v); err != nil && !errors.Is(err, mvcc.ErrOdd) {
 		return err
 	}
-	id, err := varintField(k, fieldAlarmMember)
+	id, kind, err := mvcc.ParseAlarm(k)
 	if err != nil {
 		return err
 	}
-	n, err := varintField(k, fieldAlarm)
-	st.Alarms = append(st.Alarms, Raised{cmp.Or(alarmNames()[n], Alarm(fmt.Sprint(n))), strconv.FormatUint(id, 16)})
-	return err
-}
-
-func parseMember(k, v []byte) (m Member, readable bool) {
-	m.ID = string(clip(k))
-	var stored struct {
-		Name     string   `json:"name"`
-		PeerURLs []string `json:"peerURLs"`
-		Learner  bool     `json:"isLearner"`
-	}
-	if len(v) > maxMemberSize || json.Unmarshal(v, &stored) != nil {
-		return m, false
-	}
-	m.Name, m.PeerURLs, m.Learner = stored.Name, stored.PeerURLs, stored.Learner
-	return m, true
+	name := cmp.Or(mvcc.AlarmName(kind), fmt.Sprint(kind))
+	st.Alarms = append(st.Alarms, Raised{Alarm(name), strconv.FormatUint(id, 16)})
+	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
@@ -41,11 +43,11 @@ func Odd(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{s: s, yield: yield, odd: true}
 		if s.db.FreelistErr == nil && s.db.Lost > 0 {
-			c.found(fmt.Errorf("%w: %w: %d pages are neither in use nor free", ErrFreeList, errOdd, s.db.Lost))
+			c.found(fmt.Errorf("%w: %w: %d pages are neither in use nor free", ErrFreeList, mvcc.ErrOdd, s.db.Lost))
 		}
-		for _, name := range etcdBuckets() {
-			if s.db.Bucket(name) == nil && name != metaBucket {
-				c.found(fmt.Errorf("bucket %q: %w: it is not there, and a server makes it", name, errOdd))
+		for _, name := range mvcc.Buckets() {
+			if s.db.Bucket(name) == nil && name != mvcc.MetaBucket {
+				c.found(fmt.Errorf("bucket %q: %w: it is not there, and a server makes it", name, mvcc.ErrOdd))
 			}
 		}
 		for i := range s.db.Buckets {
@@ -59,7 +61,7 @@ func Odd(ctx context.Context, s *Snapshot) iter.Seq[error] {
 		}
 		_ = s.guard(func() error { return c.records(ctx) })
 		if x, err := s.index(ctx); err == nil && x.alive == 0 {
-			c.found(fmt.Errorf("%w: no key is live: a cluster restored from the file is empty", errOdd))
+			c.found(fmt.Errorf("%w: no key is live: a cluster restored from the file is empty", mvcc.ErrOdd))
 		}
 	}
 }
@@ -73,7 +75,7 @@ type checker struct {
 }
 
 func (c *checker) found(err error) {
-	if err != nil && !c.stopped && errors.Is(err, errOdd) == c.odd {
+	if err != nil && !c.stopped && errors.Is(err, mvcc.ErrOdd) == c.odd {
 		c.stopped = !c.yield(c.s.wrap(err))
 	}
 }
@@ -84,7 +86,7 @@ func (c *checker) entries(ctx context.Context, b *bolt.Bucket) error {
 		if err != nil || c.stopped {
 			return err
 		}
-		c.found(checkEntry(b.Name, el.Key, el.Value))
+		c.found(mvcc.CheckEntry(b.Name, el.Key, el.Value))
 	}
 	return nil
 }
@@ -92,7 +94,7 @@ func (c *checker) entries(ctx context.Context, b *bolt.Bucket) error {
 // buckets checks every bucket except the records themselves, and continues after a damaged bucket.
 func (c *checker) buckets(ctx context.Context) error {
 	db := c.s.db
-	if db.Bucket(metaBucket) == nil {
+	if db.Bucket(mvcc.MetaBucket) == nil {
 		c.found(fmt.Errorf("%w: there is no meta bucket, without which etcdutl cannot restore", ErrDamaged))
 	}
 	if err := db.CheckBranches(ctx, db.Root); err != nil {
@@ -123,7 +125,7 @@ func (c *checker) records(ctx context.Context) error {
 	}
 	x := newIndex(&c.s.records)
 	x.seen = func(before, rec *Record) {
-		c.found(checkRecord(before, rec))
+		c.found(mvcc.CheckRecord(before, rec))
 		c.found(x.gone(before, rec))
 	}
 	return cmp.Or(x.fill(ctx), x.checkRevisionsLeft())

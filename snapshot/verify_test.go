@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -64,7 +66,7 @@ func TestSoundAfter(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := checkRecord(tt.before, tt.rec)
+			err := mvcc.CheckRecord(tt.before, tt.rec)
 			if tt.want == "" {
 				require.NoError(t, err)
 				return

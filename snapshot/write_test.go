@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -108,8 +110,8 @@ func TestNewKeyInheritsNothing(t *testing.T) {
 	tombstone := Record{Key: []byte("/gone"), CreateRevision: 2, Version: 7}
 	s := open(t, copyOf(t, rebuilt(t, built(t, "put /a one\nput /a two\nput /gone x\ndel /gone\n"), 4096,
 		func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte("key")).Put(appendRevisionKey(nil, Revision{Main: 5}, true),
-				tombstone.appendKeyValue(nil))
+			return tx.Bucket([]byte("key")).Put(mvcc.AppendRevisionKey(nil, Revision{Main: 5}, true),
+				mvcc.AppendKeyValue(nil, &tombstone))
 		})))
 	x := must(s.index(t.Context()))(t)
 	ordinal, found, err := x.find([]byte("/a"), &Record{})

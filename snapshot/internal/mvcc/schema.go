@@ -1,8 +1,7 @@
-package snapshot
+package mvcc
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,43 +11,41 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/etcdshift/etcdshift/internal/pattern"
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+)
+
+// Errors of entries.
+var (
+	// ErrOdd marks an entry that etcd never writes, but a restore and a server accept.
+	ErrOdd = errors.New("odd, but etcd accepts it")
+	// ErrNewer marks a version with which no known server starts.
+	ErrNewer = errors.New("of that release")
 )
 
 const (
-	leaseBucket = "lease"
-	metaBucket  = "meta"
+	LeaseBucket = "lease"
+	MetaBucket  = "meta"
 
 	// Revision keys in the meta bucket.
-	finishedCompact  = "finishedCompactRev"
-	scheduledCompact = "scheduledCompactRev"
-
-	maxLeaseTTL = 9_000_000_000 // seconds (etcd server/lease/lessor.go, MaxLeaseTTL)
-
-	// Field numbers of leasepb.Lease (etcd server/lease/leasepb/lease.proto). A grant does not set
-	// the third field.
-	fieldLeaseID        = 1
-	fieldLeaseTTL       = 2
-	fieldLeaseRemaining = 3
-
-	fieldAlarmMember = 1 // of etcdserverpb.AlarmMember
-	fieldAlarm       = 2
+	FinishedCompact  = "finishedCompactRev"
+	ScheduledCompact = "scheduledCompactRev"
 )
 
-// etcdBuckets returns the buckets of a server (etcd server/storage/schema/bucket.go), in order.
-func etcdBuckets() []string {
-	return []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "key", leaseBucket, "members",
-		"members_removed", metaBucket}
+// Buckets returns the buckets of a server (etcd server/storage/schema/bucket.go), in order.
+func Buckets() []string {
+	return []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "key", LeaseBucket, "members",
+		"members_removed", MetaBucket}
 }
 
-// checkEntry checks an entry of a bucket other than "key" that a server of etcd 3.4 to 3.7, or
+// CheckEntry checks an entry of a bucket other than "key" that a server of etcd 3.4 to 3.7, or
 // "etcdutl snapshot restore", decodes at the start (etcd server/storage/schema). The error names
-// bucket and key. The error wraps errOdd if both accept the entry, and ErrDamaged if one panics or
-// exits.
-func checkEntry(bucket string, k, v []byte) (err error) {
+// bucket and key. The error wraps ErrOdd if both accept the entry, and bolt.ErrDamaged if one
+// panics or exits.
+func CheckEntry(bucket string, k, v []byte) (err error) {
 	switch bucket {
-	case metaBucket:
+	case MetaBucket:
 		err = checkMeta(k, v)
-	case leaseBucket:
+	case LeaseBucket:
 		err = checkLease(k, v)
 	case "alarm":
 		err = checkAlarm(k)
@@ -57,20 +54,20 @@ func checkEntry(bucket string, k, v []byte) (err error) {
 		case name == "authRevision" && len(v) < 8:
 			err = fmt.Errorf("%d bytes are no revision", len(v))
 		case name == "authEnabled" && !bytes.Equal(v, []byte{0}) && !bytes.Equal(v, []byte{1}):
-			err = fmt.Errorf("%w: a server takes it for disabled", errOdd)
+			err = fmt.Errorf("%w: a server takes it for disabled", ErrOdd)
 		}
 	case "authUsers":
 		err = checkNamed(userMessage(), k, v)
 	case "authRoles":
 		err = checkNamed(roleMessage(), k, v)
 	case "members", "members_removed": // a restore removes all members by their ids
-		_, readable := parseMember(k, v)
+		_, readable := ParseMember(v)
 		_, idErr := strconv.ParseUint(string(k[:min(len(k), 64)]), 16, 64) // as in client/pkg/types/id.go
 		switch {
 		case idErr != nil:
 			err = errors.New("it is not a member's id in hexadecimal")
 		case bucket == "members" && !readable:
-			err = fmt.Errorf("%w: it is not JSON of a member", errOdd)
+			err = fmt.Errorf("%w: it is not JSON of a member", ErrOdd)
 		}
 	case "cluster":
 		err = checkCluster(k, v)
@@ -78,8 +75,8 @@ func checkEntry(bucket string, k, v []byte) (err error) {
 	if err == nil {
 		return nil
 	}
-	if !errors.Is(err, errOdd) {
-		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	if !errors.Is(err, ErrOdd) {
+		err = fmt.Errorf("%w: %w", bolt.ErrDamaged, err)
 	}
 	return fmt.Errorf("bucket %q: %s: %w", bucket, entryName(k), err)
 }
@@ -88,28 +85,28 @@ func checkEntry(bucket string, k, v []byte) (err error) {
 // server ignores an unreadable confState or storageVersion.
 func checkMeta(k, v []byte) error {
 	switch string(k) {
-	case finishedCompact, scheduledCompact:
-		if _, _, err := parseRevisionKey(v); err != nil {
+	case FinishedCompact, ScheduledCompact:
+		if _, _, err := ParseRevisionKey(v); err != nil {
 			return errors.New("it is not a revision")
 		}
 	case "consistent_index", "term":
-		if len(v) != 8 || binary.BigEndian.Uint64(v) == 0 {
-			return fmt.Errorf("%w: it is not a number above 0", errOdd)
+		if n, _ := ParseNumber(v); n == 0 {
+			return fmt.Errorf("%w: it is not a number above 0", ErrOdd)
 		}
 	case "confState":
 		var state struct {
 			Voters []uint64 `json:"voters"`
 		}
 		if json.Unmarshal(v, &state) != nil {
-			return fmt.Errorf("%w: it is not JSON of a raft ConfState", errOdd)
+			return fmt.Errorf("%w: it is not JSON of a raft ConfState", ErrOdd)
 		}
 	case "storageVersion":
 		got, err := parseVersion(v)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%w: %w", errOdd, err)
+			return fmt.Errorf("%w: %w", ErrOdd, err)
 		case got.before(5):
-			return fmt.Errorf("no etcd %s stores one, and none migrates from it", clip(v))
+			return fmt.Errorf("no etcd %s stores one, and none migrates from it", Clip(v))
 		}
 		return known(got)
 	}
@@ -120,13 +117,12 @@ func checkLease(k, v []byte) error {
 	if err := leaseMessage().check(v); err != nil {
 		return err
 	}
-	id, _ := varintField(v, fieldLeaseID)
-	ttl, _ := varintField(v, fieldLeaseTTL)
+	l, _ := ParseLease(v) // a message, as was checked
 	switch {
-	case int64(id) <= 0 || !bytes.Equal(k, binary.BigEndian.AppendUint64(nil, id)):
-		return fmt.Errorf("%w: it is the lease %d", errOdd, int64(id))
-	case int64(ttl) <= 0 || ttl > maxLeaseTTL:
-		return fmt.Errorf("%w: its time to live is %d seconds", errOdd, int64(ttl))
+	case l.ID <= 0 || !bytes.Equal(k, l.Entry().Key):
+		return fmt.Errorf("%w: it is the lease %d", ErrOdd, l.ID)
+	case l.TTL <= 0 || l.TTL > MaxLeaseTTL:
+		return fmt.Errorf("%w: its time to live is %d seconds", ErrOdd, l.TTL)
 	}
 	return nil
 }
@@ -136,10 +132,10 @@ func checkAlarm(k []byte) error {
 	if err := alarmMessage().check(k); err != nil {
 		return err
 	}
-	kind, _ := varintField(k, fieldAlarm)
-	if name, raised := alarmNames()[kind]; raised {
+	_, kind, _ := ParseAlarm(k)
+	if name := AlarmName(kind); name != "" {
 		return fmt.Errorf("%w: the alarm %s is raised, and a server refuses every write until it is disarmed",
-			errOdd, name)
+			ErrOdd, name)
 	}
 	return nil
 }
@@ -151,7 +147,7 @@ func checkNamed(m message, k, v []byte) error {
 	}
 	m[1] = wireField{typ: protowire.BytesType, text: true} // the name, now as text
 	if !utf8.Valid(k) || m.check(v) != nil {
-		return fmt.Errorf("%w: its name is not UTF-8, and no server can list it", errOdd)
+		return fmt.Errorf("%w: its name is not UTF-8, and no server can list it", ErrOdd)
 	}
 	return nil
 }
@@ -165,7 +161,7 @@ func checkCluster(k, v []byte) error {
 		}
 		return known(got)
 	case "downgrade":
-		var info downgrade
+		var info Downgrade
 		if err := json.Unmarshal(v, &info); err != nil {
 			return errors.New("it is not JSON of a downgrade")
 		}
@@ -174,12 +170,6 @@ func checkCluster(k, v []byte) error {
 		}
 	}
 	return nil
-}
-
-// downgrade is a downgrade of the cluster (etcd server/etcdserver/version/downgrade.go).
-type downgrade struct {
-	Target  string `json:"target-version"`
-	Enabled bool   `json:"enabled"`
 }
 
 // version is a version of etcd without its patch level and pre-release.
@@ -193,13 +183,13 @@ const identifiers = `([0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?`
 func parseVersion(b []byte) (version, error) {
 	parts := versionSyntax().FindSubmatch(b)
 	if parts == nil {
-		return version{}, fmt.Errorf("%q is no version", clip(b))
+		return version{}, fmt.Errorf("%q is no version", Clip(b))
 	}
 	var numbers [3]int64
 	for i := range numbers {
 		var err error
 		if numbers[i], err = strconv.ParseInt(string(parts[i+1]), 10, 64); err != nil {
-			return version{}, fmt.Errorf("%q is no version", clip(b))
+			return version{}, fmt.Errorf("%q is no version", Clip(b))
 		}
 	}
 	return version{numbers[0], numbers[1]}, nil
@@ -208,10 +198,10 @@ func parseVersion(b []byte) (version, error) {
 // before reports whether v is before release 3.minor.
 func (v version) before(minor int64) bool { return v.major < 3 || v.major == 3 && v.minor < minor }
 
-// known returns errOdd for a release later than the releases known to this package.
+// known returns ErrOdd for a release later than the releases known to this package.
 func known(v version) error {
 	if !v.before(8) {
-		return fmt.Errorf("%w %w: etcd 3.7 and older do not start on it", errOdd, errNewer)
+		return fmt.Errorf("%w %w: etcd 3.7 and older do not start on it", ErrOdd, ErrNewer)
 	}
 	return nil
 }
@@ -278,7 +268,7 @@ func (m message) check(msg []byte) error {
 // entryName returns a bucket key for an error text: quoted if printable, else in hexadecimal.
 func entryName(k []byte) string {
 	if utf8.Valid(k) && !bytes.ContainsFunc(k, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		return fmt.Sprintf("key %q", clip(k))
+		return fmt.Sprintf("key %q", Clip(k))
 	}
-	return fmt.Sprintf("key %x", clip(k))
+	return fmt.Sprintf("key %x", Clip(k))
 }
