@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot/internal/etcdbrctl"
 )
 
 // backups is a folder as etcdbrctl writes it, from a real etcd: a full snapshot, and one delta
@@ -176,9 +176,9 @@ func TestBackupsUntil(t *testing.T) {
 	s := openAt(t, b.dir, Config{UntilTime: time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC)})
 	require.Equal(t, everyRecord(t, openAt(t, b.saved[0], Config{})), everyRecord(t, s))
 	_, err := Open(t.Context(), b.dir, Config{UntilRevision: last + 1})
-	require.ErrorIs(t, err, errEnd)
+	require.ErrorIs(t, err, etcdbrctl.ErrEnd)
 	_, err = Open(t.Context(), b.dir, Config{UntilRevision: 1})
-	require.ErrorIs(t, err, errEnd)
+	require.ErrorIs(t, err, etcdbrctl.ErrEnd)
 }
 
 // An end before the newest full snapshot begins with an earlier one.
@@ -291,41 +291,4 @@ func TestPipesForBackups(t *testing.T) {
 			t.Fatal("the read waits for a writer of", name)
 		}
 	}
-}
-
-// Nothing but the end of the list follows the events, also under a right digest.
-func TestDeltasEnd(t *testing.T) {
-	event := `[{"etcdEvent":{"kv":{"key":"YQ==","create_revision":3,"mod_revision":3,"version":1}}}`
-	for end, sound := range map[string]bool{"]": true, "]\n": true, "": false, "}": false, "]" + event + "]": false} {
-		sum := sha256.Sum256([]byte(event + end))
-		d := &deltaRecords{ctx: t.Context(), from: 2, last: Revision{Main: 2}, limit: 1 << 20}
-		err := d.events(strings.NewReader(event+end+string(sum[:])), backup{last: 3},
-			func(*Record) error { return nil })
-		if sound {
-			require.NoError(t, err, end)
-		} else {
-			require.ErrorIs(t, err, ErrDamaged, end)
-		}
-	}
-}
-
-// FuzzDeltas checks that any delta snapshot, with a right digest, is refused by an error or read as
-// records in the order of revisions, all after that of the full snapshot.
-func FuzzDeltas(f *testing.F) {
-	f.Add([]byte(`[{"etcdEvent":{"kv":{"key":"YQ==","mod_revision":3}},"time":"2026-01-01T00:00:00Z"}]`))
-	f.Add([]byte(`[{"etcdEvent":{"type":1,"kv":{"key":"YQ==","mod_revision":3}}},{"etcdEvent":{"kv":{}}}]`))
-	f.Add([]byte(`[]`))
-	f.Add([]byte(`{"etcdEvent":[`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		sum := sha256.Sum256(text)
-		d := &deltaRecords{ctx: t.Context(), from: 2, last: Revision{Main: 2}, limit: 1 << 20}
-		last := d.last
-		_ = d.events(bytes.NewReader(append(text, sum[:]...)), backup{last: 3}, func(rec *Record) error {
-			require.NotEmpty(t, rec.Key)
-			require.Positive(t, rec.Revision.Compare(last))
-			require.LessOrEqual(t, rec.Revision.Main, last.Main+1)
-			last = rec.Revision
-			return nil
-		})
-	})
 }

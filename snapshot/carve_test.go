@@ -6,11 +6,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // isZeroedPlain is isZeroed without a memory.

@@ -11,10 +11,9 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // Change is one write after a snapshot: a Put of Value with Lease, or a deletion.

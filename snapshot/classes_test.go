@@ -6,12 +6,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // unsoundStory is the script of the sound file; each unsound file is a changed copy. The records

@@ -7,10 +7,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // Compaction removes history, like "etcdctl compact" and "etcdctl defrag" of a server on the

@@ -12,10 +12,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/publish"
+	"github.com/etcdshift/etcdshift/snapshot/internal/etcdbrctl"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 
@@ -63,7 +62,7 @@ func findDataDir(path string) (d dataDir, is bool) {
 func IsFolder(path string) bool {
 	_, is := findDataDir(path)
 	if !is {
-		_, _, is, _ = findBackups(path, until{})
+		_, _, is, _ = etcdbrctl.Find(path, etcdbrctl.Until{})
 	}
 	return is
 }
@@ -158,12 +157,12 @@ func (in *input) loadMember(ctx context.Context, cfg Config, d dataDir) (size in
 		in.warn("a data directory: its log has no entry after the database")
 		return info.Size(), t.say(ctx, in)
 	}
-	scratch, err := publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir()))
+	out, err := scratch(cfg)
 	if err != nil {
 		return 0, err
 	}
-	in.file = scratch
-	if size, err = t.write(ctx, scratch); err != nil {
+	in.file = out
+	if size, err = t.write(ctx, out); err != nil {
 		return 0, err
 	}
 	in.warn("a data directory: its database ends with entry %d, and %d later entries of its log are added", t.begin,

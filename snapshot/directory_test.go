@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
@@ -28,6 +26,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // recordedMember unpacks a recorded data directory of testdata/wal.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/expand"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // Errors of files that cannot be used, or only in part.
@@ -17,17 +17,13 @@ var (
 	ErrNotSnapshot = bolt.ErrNotBolt   // no bbolt database image: empty, text, an archive of several files
 	ErrTruncated   = bolt.ErrTruncated // shorter than its own metadata says
 	ErrDamaged     = bolt.ErrDamaged   // a reachable page or record is not as etcd writes it
-	// ErrDigest is returned for an image whose SHA-256 differs from the digest at the end.
-	ErrDigest = finding.WithLasting(errors.New("digest does not match"),
-		"the file differs from the one that etcd saved; try another copy, or take a new snapshot with "+
-			"\"etcdctl snapshot save\"")
+	ErrDigest      = bolt.ErrDigest    // the SHA-256 of the image differs from the digest at the end
 	// ErrFreeList is returned for a wrong free list, which harms no record.
 	ErrFreeList = finding.WithHint(errors.New("free list"),
 		"no record is harmed: \"etcdshift migrate\" writes a copy without the list, and that restores")
 	// ErrExpand is returned for a compressed file beyond Config.MaxExpand, or beyond the ratio of a
 	// snapshot.
-	ErrExpand = finding.WithLasting(errors.New("compressed file expands too far"),
-		"if you know the file, raise the limit with --max-expand, or expand it yourself and give the result")
+	ErrExpand  = expand.ErrTooFar
 	ErrScratch = publish.ErrScratch // a scratch file cannot be made or filled
 	ErrChanged = finding.WithHint(errors.New("file changed while it was read"),
 		"something writes to the file; work on a copy")

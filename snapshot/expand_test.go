@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -260,26 +259,7 @@ func TestExpandCancelled(t *testing.T) {
 	for _, b := range compressed(t, fixture(t)) {
 		_, err := Open(ctx, copyOf(t, b), Config{ScratchDir: t.TempDir()})
 		require.ErrorIs(t, err, context.Canceled)
-		p := &packed{ctx: ctx, file: bytes.NewReader(b), size: int64(len(b)), limit: 1 << 30}
-		p.format = compressionOf(p.file)
-		_, err = p.expand(io.Discard)
-		require.ErrorIs(t, err, context.Canceled)
-		require.Zero(t, p.read)
 	}
-	ctx, cancel = context.WithCancel(context.Background())
-	b := zeros(t, "zstd", 50<<20)
-	p := &packed{ctx: ctx, format: "zstd", file: bytes.NewReader(b), size: int64(len(b)), limit: 1 << 30}
-	n, err := p.expand(writerFunc(cancel))
-	require.ErrorIs(t, err, context.Canceled, "while it is written")
-	require.Less(t, n, int64(4<<20))
-}
-
-// writerFunc is a writer that calls a function for each write.
-type writerFunc func()
-
-func (f writerFunc) Write(b []byte) (int, error) {
-	f()
-	return len(b), nil
 }
 
 // TestCompressedChanged checks that the compressed file must not change, even after the expansion.

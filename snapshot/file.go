@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/expand"
 )
 
 // Config configures Open. The zero value is the most careful setting.
@@ -41,6 +43,10 @@ type Config struct {
 	File     *os.File
 	KeepFile bool
 }
+
+// DefaultMaxExpand is the default maximum size of an expanded file in bytes: twice the largest
+// quota advised by etcd's documentation (8 GiB).
+const DefaultMaxExpand = 16 << 30
 
 // limit returns the maximum size of an expanded file in bytes.
 func (c Config) limit() int64 { return cmp.Or(max(0, c.MaxExpand), DefaultMaxExpand) }
@@ -76,6 +82,15 @@ func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 		return nil, &FileError{path, err}
 	}
 	return openFile(ctx, input{path: path, given: f, owned: !cfg.KeepFile}, cfg, nil)
+}
+
+// Begins returns an error ([ErrNotSnapshot], [ErrExpand]) if the first bytes of a stream, a
+// mebibyte or all, exclude a snapshot of at most limit bytes. The rest need not be read.
+func Begins(head []byte, limit int64) error {
+	if expand.Format(bytes.NewReader(head)) != "" {
+		return nil
+	}
+	return expand.Begins(head, limit)
 }
 
 // openNow opens a file for reading, and does not wait for the writer of a named pipe.
@@ -130,7 +145,7 @@ func (s *Snapshot) parse(ctx context.Context, cfg Config, old *Snapshot) error {
 func (s *Snapshot) geometry() (m bolt.Meta, err error) {
 	metas, errs := bolt.Metas(s.data)
 	if errs[0] != nil && errs[1] != nil {
-		if err := foreign(s.data); err != nil {
+		if err := expand.Foreign(s.data); err != nil {
 			return m, err
 		}
 		return m, fmt.Errorf("meta page 0: %w", errs[0])

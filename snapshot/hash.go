@@ -12,10 +12,9 @@ import (
 	"math/big"
 	"sync/atomic"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // Digest is the SHA-256 of a file.

@@ -4,12 +4,11 @@ import (
 	"context"
 	"testing"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // historyOf returns the records of one key: "revision" of a Put, "revision t" of a tombstone.

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // index finds the latest record of each key. One scan in revision order fills the index: the last

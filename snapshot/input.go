@@ -15,6 +15,9 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/etcdshift/etcdshift/internal/publish"
+	"github.com/etcdshift/etcdshift/snapshot/internal/expand"
 )
 
 // input is an open file, mapped into memory.
@@ -110,13 +113,13 @@ func (in *input) load(ctx context.Context, cfg Config) (err error) {
 	case !in.info.Mode().IsRegular():
 		return fmt.Errorf("%w: it is not a regular file", ErrNotSnapshot)
 	case size == 0:
-		return foreign(nil)
+		return expand.Foreign(nil)
 	}
 	if err = cmp.Or(err, Solid(in.info)); err != nil {
 		return err
 	}
 	if in.file == in.given {
-		in.compression = compressionOf(in.given)
+		in.compression = expand.Format(in.given)
 	}
 	if in.compression != "" && in.file == in.given {
 		if size, err = in.expand(ctx, cfg); err != nil {
@@ -130,6 +133,32 @@ func (in *input) load(ctx context.Context, cfg Config) (err error) {
 		return fmt.Errorf("map: %w", err)
 	}
 	return nil
+}
+
+// expand sets in.file to a scratch file with the expanded content, and returns its size.
+func (in *input) expand(ctx context.Context, cfg Config) (size int64, err error) {
+	if in.file, err = scratch(cfg); err != nil {
+		in.file = in.given
+		return 0, err
+	}
+	size, from, err := expand.File(ctx, in.given, in.info.Size(), in.compression, cfg.limit(), in.file)
+	if err != nil {
+		return 0, err
+	}
+	if from.File == "" {
+		in.warn("compressed with %s: expanded to %d bytes in a temporary file", in.compression, size)
+		return size, nil
+	}
+	in.warn("an archive (%s): took %.200q, %d bytes, into a temporary file", from.Format, from.File, size)
+	if from.HasLog {
+		in.warn("the write-ahead log in the archive is not read: extract the archive, and give the data directory")
+	}
+	return size, nil
+}
+
+// scratch makes an unnamed file.
+func scratch(cfg Config) (*os.File, error) {
+	return publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir()))
 }
 
 // close unmaps and closes the file, and removes the expanded copy.

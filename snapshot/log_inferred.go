@@ -7,11 +7,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/infer"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 

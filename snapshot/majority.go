@@ -10,9 +10,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 

@@ -12,13 +12,12 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // mutantsVariable sets the number of mutants of TestMutants; "make mutants" sets the variable.

@@ -8,10 +8,9 @@ import (
 	"os"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // onTop writes the pages of the snapshot to an empty file, and then records with later revisions

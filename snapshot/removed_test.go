@@ -12,12 +12,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // event is a change that a watch received.

@@ -8,11 +8,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/google/btree"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 

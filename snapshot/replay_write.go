@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 

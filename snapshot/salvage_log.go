@@ -8,14 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
-	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/infer"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 
@@ -68,11 +65,11 @@ type logReader struct {
 // use adds the records of a log, and unites all files anew.
 func (r *logReader) use(ctx context.Context, cfg Config) (err error) {
 	l, log := r.l, r.log
-	scratch, err := publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir()))
+	out, err := scratch(cfg)
 	if err != nil {
 		return err
 	}
-	l.ruin = &ruin{input: input{path: l.Path, given: scratch, file: scratch, owned: true, work: new(work)},
+	l.ruin = &ruin{input: input{path: l.Path, given: out, file: out, owned: true, work: new(work)},
 		compacted: -1, tree: &bolt.Ruin{Metas: 2, Buckets: []bolt.RuinBucket{{Name: "key"}}}}
 	files := r.files
 	defer func() {
@@ -86,7 +83,7 @@ func (r *logReader) use(ctx context.Context, cfg Config) (err error) {
 			return err
 		}
 	}
-	r.w = bufio.NewWriterSize(scratch, 1<<20)
+	r.w = bufio.NewWriterSize(out, 1<<20)
 	if l.Inferred {
 		err = r.infer(ctx)
 	} else {

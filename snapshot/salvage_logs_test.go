@@ -8,8 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -20,6 +18,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 

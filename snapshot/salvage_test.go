@@ -15,13 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // whole is a sound file to damage.

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // unite joins the records of all files, and finds out which are sure and which revisions are lost.

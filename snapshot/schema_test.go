@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // Reactions of etcd to an entry.

@@ -11,12 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // without returns a Scrub function for keys with one of the prefixes.

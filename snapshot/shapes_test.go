@@ -9,12 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // shape is a snapshot with unusual pages, and a check of its properties.

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // Status describes a file: metadata, and counts from a scan.

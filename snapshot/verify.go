@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // Verify yields the errors of an open file, none if a restore will serve exactly its content.

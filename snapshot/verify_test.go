@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-
 	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 func findings(t testing.TB, s *Snapshot) (out []error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// All errors of this package wrap one of these errors.
+// All errors of this package wrap one of the first three errors.
 var (
 	ErrNotBolt = finding.WithLasting(errors.New("not an etcd snapshot"),
 		"give a file that \"etcdctl snapshot save\" made, or a member/snap/db, or one of them compressed (gzip, "+
@@ -19,6 +19,10 @@ var (
 	ErrDamaged = finding.WithLasting(errors.New("file is damaged"),
 		"try another copy of the file, or take a new snapshot with \"etcdctl snapshot save\"; "+
 			"\"etcdshift salvage\" writes what it still holds")
+	// ErrDigest is returned for an image whose SHA-256 differs from the digest at the end.
+	ErrDigest = finding.WithLasting(errors.New("digest does not match"),
+		"the file differs from the one that etcd saved; try another copy, or take a new snapshot with "+
+			"\"etcdctl snapshot save\"")
 )
 
 const (

@@ -1,4 +1,4 @@
-package snapshot
+package expand
 
 import (
 	"archive/tar"
@@ -42,7 +42,7 @@ type members struct {
 func (m *members) add(name string, content io.Reader) (head []byte, err error) {
 	if m.names = append(m.names, name); len(m.names) > mostMembers {
 		return nil, fmt.Errorf("%w: a %s archive of more than %d files; extract the snapshot from it first",
-			ErrNotSnapshot, m.kind, mostMembers)
+			bolt.ErrNotBolt, m.kind, mostMembers)
 	}
 	m.log = m.log || strings.HasSuffix(name, ".wal")
 	if head, err = io.ReadAll(io.LimitReader(content, memberHead)); err != nil {
@@ -56,7 +56,7 @@ func (m *members) add(name string, content io.Reader) (head []byte, err error) {
 	}
 	if m.databases = append(m.databases, name); len(m.databases) > 1 {
 		return nil, fmt.Errorf("%w: a %s archive with several databases, %s; extract one of them",
-			ErrNotSnapshot, m.kind, named(m.databases))
+			bolt.ErrNotBolt, m.kind, named(m.databases))
 	}
 	return head, nil
 }
@@ -65,7 +65,7 @@ func (m *members) add(name string, content io.Reader) (head []byte, err error) {
 // next to the database, and no known tool compresses the database within an archive.
 func (m *members) noDatabase() error {
 	err := fmt.Errorf("%w: a %s archive of %s, none of which is a database: %s",
-		ErrNotSnapshot, m.kind, phrase.Count(len(m.names), "file"), named(m.names))
+		bolt.ErrNotBolt, m.kind, phrase.Count(len(m.names), "file"), named(m.names))
 	if len(m.compressed) > 0 {
 		err = fmt.Errorf("%w; if the snapshot is in a compressed one (%s), extract that first, and give it as it is",
 			err, named(m.compressed))
@@ -91,7 +91,7 @@ func (p *packed) zipMember(all []*zip.File) (found *zip.File, err error) {
 	files := slices.DeleteFunc(all, func(f *zip.File) bool { return f.Mode().IsDir() })
 	switch len(files) {
 	case 0:
-		return nil, fmt.Errorf("%w: a zip archive of 0 files", ErrNotSnapshot)
+		return nil, fmt.Errorf("%w: a zip archive of 0 files", bolt.ErrNotBolt)
 	case 1:
 		return files[0], nil
 	}
@@ -235,9 +235,9 @@ func formatOf(b []byte, formats []format) string {
 // archive returns the container format of compressed or archived input, or "".
 func archive(b []byte) string { return formatOf(b, packedFormats()) }
 
-// foreign returns the error for a file without a meta (ErrNotSnapshot), or nil for an unknown
+// Foreign returns the error for a file without a meta (bolt.ErrNotBolt), or nil for an unknown
 // format.
-func foreign(b []byte) error {
+func Foreign(b []byte) error {
 	head := b[:min(len(b), 512)]
 	what := formatOf(head, foreignFormats())
 	switch packed := archive(head); {
@@ -253,7 +253,7 @@ func foreign(b []byte) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%w: it is %s", ErrNotSnapshot, what)
+	return fmt.Errorf("%w: it is %s", bolt.ErrNotBolt, what)
 }
 
 // isText reports whether head, which may end within a character, is printable UTF-8.

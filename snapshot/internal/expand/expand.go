@@ -1,25 +1,27 @@
-package snapshot
+package expand
 
 import (
 	"archive/zip"
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"compress/lzw"
+	"compress/zlib"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// DefaultMaxExpand is the default maximum size of an expanded file in bytes: twice the largest
-// quota advised by etcd's documentation (8 GiB).
-const DefaultMaxExpand = 16 << 30
+// ErrTooFar is returned for a compressed file beyond the limit, or beyond the ratio of a snapshot.
+var ErrTooFar = finding.WithLasting(errors.New("compressed file expands too far"),
+	"if you know the file, raise the limit with --max-expand, or expand it yourself and give the result")
 
 const (
 	// A snapshot of Kubernetes compresses about tenfold; a far higher ratio is an attempt to fill a
@@ -28,11 +30,12 @@ const (
 	freeExpand     = 64 << 20 // bytes
 
 	zstdWindow   = 128 << 20 // bytes of memory for a zstd stream: the default of the zstd tool
+	expandBlock  = 1 << 20   // bytes expanded at once
 	zipDirectory = 1 << 20   // bytes read to find the file of an archive, which may list millions
 )
 
-// compressionOf returns the format of a file that Open expands, from its content, or "".
-func compressionOf(f io.ReaderAt) string {
+// Format returns the format of a file that File expands, from its content, or "".
+func Format(f io.ReaderAt) string {
 	head := make([]byte, tarHeader)
 	n, _ := f.ReadAt(head, 0) // the next read returns the error
 	head = head[:n]
@@ -48,30 +51,21 @@ func compressionOf(f io.ReaderAt) string {
 	return ""
 }
 
-// expand sets in.file to a scratch file with the expanded content, and returns its size. No name in
-// the given file is used.
-func (in *input) expand(ctx context.Context, cfg Config) (size int64, err error) {
-	scratch, err := publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir()))
-	if err != nil {
-		return 0, err
-	}
-	in.file = scratch
-	p := &packed{
-		ctx: ctx, format: in.compression, file: in.given, size: in.info.Size(),
-		limit: cfg.limit(),
-	}
-	if size, err = p.expand(scratch); err != nil {
-		return 0, err
-	}
-	if p.member != "" {
-		in.warn("an archive (%s): took %.200q, %d bytes, into a temporary file", p.archive, p.member, size)
-		if p.beside != nil && p.beside.log {
-			in.warn("the write-ahead log in the archive is not read: extract the archive, and give the data directory")
-		}
-	} else {
-		in.warn("compressed with %s: expanded to %d bytes in a temporary file", in.compression, size)
-	}
-	return size, nil
+// Archive describes the archive from which a file was taken; the zero value is none.
+type Archive struct {
+	Format string // such as "tar.gz"
+	File   string // the name of the file in the archive
+	HasLog bool   // it also has files of a write-ahead log
+}
+
+// File writes the expanded content of a file of a size to out, at most limit bytes, and returns its
+// size. Format is from func Format, or ".zlib" or ".Z". The names in an archive are not used.
+func File(
+	ctx context.Context, file io.ReaderAt, size int64, format string, limit int64, out io.Writer,
+) (n int64, from Archive, err error) {
+	p := &packed{ctx: ctx, format: format, file: file, size: size, limit: limit}
+	n, err = p.expand(out)
+	return n, Archive{p.archive, p.member, p.beside != nil && p.beside.log}, err
 }
 
 // packed reads a compressed file and counts the bytes.
@@ -92,7 +86,7 @@ type packed struct {
 
 func (p *packed) ReadAt(b []byte, at int64) (n int, err error) {
 	if err = p.ctx.Err(); err == nil && p.mostRead > 0 && p.read > p.mostRead {
-		err = fmt.Errorf("%w: its zip directory is too long for one file", ErrNotSnapshot)
+		err = fmt.Errorf("%w: its zip directory is too long for one file", bolt.ErrNotBolt)
 	}
 	if err == nil {
 		n, err = p.file.ReadAt(b, at)
@@ -115,9 +109,9 @@ func (p *packed) expand(out io.Writer) (n int64, err error) {
 	if err != nil {
 		return 0, p.explain(err)
 	}
-	block := bytes.NewBuffer(make([]byte, 0, copyBlock+bytes.MinRead))
+	block := bytes.NewBuffer(make([]byte, 0, expandBlock+bytes.MinRead))
 	for done := false; !done; {
-		got, err := io.CopyN(block, r, copyBlock)
+		got, err := io.CopyN(block, r, expandBlock)
 		if done = err == io.EOF; err != nil && !done {
 			return n, p.explain(err)
 		}
@@ -130,7 +124,7 @@ func (p *packed) expand(out io.Writer) (n int64, err error) {
 			return n, err
 		}
 		if _, err := block.WriteTo(out); err != nil {
-			return n, fmt.Errorf("%w: %w", ErrScratch, err)
+			return n, fmt.Errorf("%w: %w", publish.ErrScratch, err)
 		}
 	}
 	return n, nil
@@ -145,7 +139,7 @@ func (p *packed) open() (io.ReadCloser, error) {
 	case "gzip":
 		return gzip.NewReader(whole)
 	case ".zlib", ".Z": // of etcdbrctl
-		r, err := unpacked(whole, p.format)
+		r, err := Unpacked(whole, p.format)
 		return io.NopCloser(r), err
 	case "zstd":
 		z, err := zstd.NewReader(whole,
@@ -159,12 +153,25 @@ func (p *packed) open() (io.ReadCloser, error) {
 	return p.openZip()
 }
 
+// Unpacked returns the reader of the content of a file with an ending of etcdbrctl.
+func Unpacked(f io.Reader, packing string) (io.Reader, error) {
+	switch packing {
+	case ".gz":
+		return gzip.NewReader(f)
+	case ".zlib":
+		return zlib.NewReader(f)
+	case ".Z":
+		return lzw.NewReader(f, lzw.LSB, 8), nil
+	}
+	return f, nil
+}
+
 // openZip opens the file of a zip archive to read.
 func (p *packed) openZip() (io.ReadCloser, error) {
 	p.mostRead = zipDirectory
 	z, err := zip.NewReader(p, p.size)
 	if errors.Is(err, zip.ErrFormat) {
-		return nil, fmt.Errorf("%w: its zip directory, which comes last, is missing or damaged", ErrTruncated)
+		return nil, fmt.Errorf("%w: its zip directory, which comes last, is missing or damaged", bolt.ErrTruncated)
 	}
 	if err != nil {
 		return nil, err
@@ -176,15 +183,15 @@ func (p *packed) openZip() (io.ReadCloser, error) {
 	}
 	switch {
 	case !f.Mode().IsRegular():
-		return nil, fmt.Errorf("%w: a zip archive of something that is not a regular file", ErrNotSnapshot)
+		return nil, fmt.Errorf("%w: a zip archive of something that is not a regular file", bolt.ErrNotBolt)
 	case f.Flags&1 != 0:
-		return nil, fmt.Errorf("%w: an encrypted zip archive; decrypt it first", ErrNotSnapshot)
+		return nil, fmt.Errorf("%w: an encrypted zip archive; decrypt it first", bolt.ErrNotBolt)
 	case f.Method != zip.Store && f.Method != zip.Deflate:
 		return nil, fmt.Errorf("%w: a zip archive with compression method %d; expand it first",
-			ErrNotSnapshot, f.Method)
+			bolt.ErrNotBolt, f.Method)
 	case f.UncompressedSize64 > uint64(p.limit):
 		return nil, fmt.Errorf("%w: it says that it expands to %d bytes, the limit is %d",
-			ErrExpand, f.UncompressedSize64, p.limit)
+			ErrTooFar, f.UncompressedSize64, p.limit)
 	}
 	return f.Open()
 }
@@ -195,10 +202,10 @@ func (p *packed) checkSize(n int64) error {
 	case p.ctx.Err() != nil: // a few compressed bytes may expand to many
 		return p.ctx.Err()
 	case n > p.limit:
-		return fmt.Errorf("%w: it expands to more than %d bytes", ErrExpand, p.limit)
+		return fmt.Errorf("%w: it expands to more than %d bytes", ErrTooFar, p.limit)
 	case n > freeExpand && (n-freeExpand)/maxExpandRatio > p.read:
 		return fmt.Errorf("%w: %d bytes of it expand more than %d-fold, which no snapshot does",
-			ErrExpand, p.read, maxExpandRatio)
+			ErrTooFar, p.read, maxExpandRatio)
 	}
 	return nil
 }
@@ -207,35 +214,26 @@ func (p *packed) checkSize(n int64) error {
 // disk.
 func (p *packed) checkStart(head []byte) error {
 	if what := archive(head); what != "" {
-		return fmt.Errorf("%w: it is compressed twice (%s within); expand it once first", ErrNotSnapshot, what)
+		return fmt.Errorf("%w: it is compressed twice (%s within); expand it once first", bolt.ErrNotBolt, what)
 	}
-	err := begins(head, p.limit)
-	if err != nil && !errors.Is(err, ErrExpand) {
+	err := Begins(head, p.limit)
+	if err != nil && !errors.Is(err, ErrTooFar) {
 		return fmt.Errorf("what it expands to: %w", err)
 	}
 	return err
 }
 
-// Begins returns an error ([ErrNotSnapshot], [ErrExpand]) if the first bytes of a stream, a
-// mebibyte or all, exclude a snapshot of at most limit bytes. The rest need not be read.
+// Begins checks the first bytes of a database of at most limit bytes.
 func Begins(head []byte, limit int64) error {
-	if compressionOf(bytes.NewReader(head)) != "" {
-		return nil
-	}
-	return begins(head, limit)
-}
-
-// begins checks the first bytes of a database.
-func begins(head []byte, limit int64) error {
 	metas, errs := bolt.Metas(head)
 	for i, m := range metas {
 		if errs[i] == nil && m.HighWater > uint64(limit)/uint64(m.PageSize) {
 			return fmt.Errorf("%w: it says that it expands to %d pages of %d bytes, the limit is %d bytes",
-				ErrExpand, m.HighWater, m.PageSize, limit)
+				ErrTooFar, m.HighWater, m.PageSize, limit)
 		}
 	}
 	if errs[0] != nil && errs[1] != nil {
-		return cmp.Or(foreign(head), errs[0])
+		return cmp.Or(Foreign(head), errs[0])
 	}
 	return nil
 }
@@ -247,13 +245,13 @@ func (p *packed) explain(err error) error {
 		return p.err
 	case p.ctx.Err() != nil:
 		return p.ctx.Err()
-	case errors.Is(err, ErrNotSnapshot), errors.Is(err, ErrExpand), errors.Is(err, ErrTruncated):
+	case errors.Is(err, bolt.ErrNotBolt), errors.Is(err, ErrTooFar), errors.Is(err, bolt.ErrTruncated):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return fmt.Errorf("%w: its %s stream has no end", ErrTruncated, p.format)
+		return fmt.Errorf("%w: its %s stream has no end", bolt.ErrTruncated, p.format)
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):
 		return fmt.Errorf("%w: it needs a zstd window of more than %d bytes; "+
-			"expand it first with \"zstd -d --long=31\"", ErrExpand, zstdWindow)
+			"expand it first with \"zstd -d --long=31\"", ErrTooFar, zstdWindow)
 	}
-	return fmt.Errorf("%w: %s: %w", ErrDamaged, p.format, err)
+	return fmt.Errorf("%w: %s: %w", bolt.ErrDamaged, p.format, err)
 }

@@ -1,11 +1,8 @@
-package snapshot
+package etcdbrctl
 
 import (
 	"bufio"
 	"cmp"
-	"compress/gzip"
-	"compress/lzw"
-	"compress/zlib"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -15,6 +12,10 @@ import (
 	"io"
 	"math"
 	"time"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/expand"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // deltaEvent is an event in a delta snapshot: a change of one key, as a watch of etcd has it.
@@ -35,9 +36,9 @@ type deltaEvent struct {
 
 // record returns the record that the event stored, with the position of its change among those of
 // its revision.
-func (e *deltaEvent) record(sub int64) (rec Record, err error) {
+func (e *deltaEvent) record(sub int64) (rec mvcc.Record, err error) {
 	kv := &e.EtcdEvent.KV
-	rec = Record{Revision: Revision{Main: kv.ModRevision, Sub: sub}, Key: kv.Key}
+	rec = mvcc.Record{Revision: mvcc.Revision{Main: kv.ModRevision, Sub: sub}, Key: kv.Key}
 	switch {
 	case len(kv.Key) == 0, kv.ModRevision < 1:
 		return rec, errors.New("an event without a key or a revision")
@@ -56,91 +57,58 @@ func (e *deltaEvent) record(sub int64) (rec Record, err error) {
 // smaller (--max-request-bytes, 1.5 MiB), also in base64.
 const mostEvent = 64 << 20
 
-// until ends a chain of delta snapshots; the zero value does not.
-type until struct {
-	revision int64     // the last revision; 0 for none
-	time     time.Time // no event received later; zero for none
-}
-
-// excludes reports whether an event comes after the end.
-func (u until) excludes(e *deltaEvent) bool {
-	return u.revision > 0 && e.EtcdEvent.KV.ModRevision > u.revision || !u.time.IsZero() && e.Time.After(u.time)
-}
-
-// isBefore reports whether the end is before a full snapshot.
-func (u until) isBefore(full backup) bool {
-	return u.revision > 0 && full.last > u.revision || !u.time.IsZero() && u.time.Before(time.Unix(full.created, 0))
-}
-
-// deltaRecords reads the records of delta snapshots after a revision, in order.
-type deltaRecords struct {
+// Deltas reads the records of delta snapshots after a revision, in order.
+type Deltas struct {
 	ctx   context.Context
 	from  int64 // the revision of the full snapshot
-	until until
+	until Until
 	limit int64 // of the expanded size of all files, in bytes
 
-	last  Revision // of the previous record; from before the first
-	ended bool     // by until
-	bytes int64    // read
+	Last  mvcc.Revision // of the previous record; from before the first
+	Ended bool          // by until
+	bytes int64         // read
 }
 
-// read calls fn with each record of one file. The events of a revision are whole.
-func (d *deltaRecords) read(b backup, fn func(*Record) error) (err error) {
-	f, err := openNow(b.path)
-	if err != nil {
-		return &FileError{b.path, err}
-	}
-	defer f.Close()
-	r, err := unpacked(f, b.packing)
-	if err != nil {
-		err = fmt.Errorf("%w: %w", ErrDamaged, err)
-	} else {
-		err = d.events(r, b, fn)
-	}
-	if err != nil {
-		return &FileError{b.path, err}
-	}
-	return nil
+// NewDeltas returns the reader of the delta snapshots after a full snapshot of a revision, up to an
+// end, and of at most limit bytes.
+func NewDeltas(ctx context.Context, revision int64, end Until, limit int64) *Deltas {
+	return &Deltas{ctx: ctx, from: revision, Last: mvcc.Revision{Main: revision}, until: end, limit: limit}
 }
 
-// unpacked returns the reader of the content.
-func unpacked(f io.Reader, packing string) (io.Reader, error) {
-	switch packing {
-	case ".gz":
-		return gzip.NewReader(f)
-	case ".zlib":
-		return zlib.NewReader(f)
-	case ".Z":
-		return lzw.NewReader(f, lzw.LSB, 8), nil
+// Read calls fn with each record of one file. The events of a revision are whole.
+func (d *Deltas) Read(f io.Reader, b Backup, fn func(*mvcc.Record) error) error {
+	r, err := expand.Unpacked(f, b.Packing)
+	if err != nil {
+		return fmt.Errorf("%w: %w", bolt.ErrDamaged, err)
 	}
-	return f, nil
+	return d.events(r, b, fn)
 }
 
 // events reads a JSON array of events, followed by its SHA-256.
-func (d *deltaRecords) events(r io.Reader, b backup, fn func(*Record) error) error {
+func (d *Deltas) events(r io.Reader, b Backup, fn func(*mvcc.Record) error) error {
 	text := &digested{r: bufio.NewReaderSize(r, 1<<16), hash: sha256.New(), owner: d, left: mostEvent}
 	dec := json.NewDecoder(text)
 	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
-		return cmp.Or(text.err, fmt.Errorf("%w: it is not a list of events", ErrDamaged))
+		return cmp.Or(text.err, fmt.Errorf("%w: it is not a list of events", bolt.ErrDamaged))
 	}
 	for dec.More() {
 		var e deltaEvent
 		text.left = mostEvent
 		if err := cmp.Or(d.ctx.Err(), dec.Decode(&e)); err != nil {
-			return cmp.Or(text.err, fmt.Errorf("%w: after revision %d: %w", ErrDamaged, d.last.Main, err))
+			return cmp.Or(text.err, fmt.Errorf("%w: after revision %d: %w", bolt.ErrDamaged, d.Last.Main, err))
 		}
 		if err := d.add(&e, fn); err != nil {
 			return err
 		}
-		if d.ended {
+		if d.Ended {
 			break
 		}
 	}
-	if !d.ended { // only the end of the list follows
+	if !d.Ended { // only the end of the list follows
 		end, err := dec.Token()
 		if err != nil || end != json.Delim(']') || dec.More() {
 			return cmp.Or(text.err, fmt.Errorf("%w: after revision %d: the list of events has no end, or more follows",
-				ErrDamaged, d.last.Main))
+				bolt.ErrDamaged, d.Last.Main))
 		}
 	}
 	text.left = math.MaxInt64
@@ -149,38 +117,38 @@ func (d *deltaRecords) events(r io.Reader, b backup, fn func(*Record) error) err
 	case text.err != nil || err != nil:
 		return cmp.Or(text.err, err)
 	case !text.sound():
-		return ErrDigest
-	case d.ended:
+		return bolt.ErrDigest
+	case d.Ended:
 		return nil
-	case d.last.Main != max(b.last, d.from):
-		return fmt.Errorf("%w: it ends with revision %d, and its name says %d", ErrBackups, d.last.Main, b.last)
+	case d.Last.Main != max(b.last, d.from):
+		return fmt.Errorf("%w: it ends with revision %d, and its name says %d", ErrGap, d.Last.Main, b.last)
 	}
 	return nil
 }
 
 // add passes on the record of an event, unless the full snapshot has it: etcdbrctl reads the
 // revision before it saves, so that the first events may be there already.
-func (d *deltaRecords) add(e *deltaEvent, fn func(*Record) error) error {
+func (d *Deltas) add(e *deltaEvent, fn func(*mvcc.Record) error) error {
 	sub, main := int64(0), e.EtcdEvent.KV.ModRevision
 	switch {
-	case main <= d.from && d.last.Main == d.from:
+	case main <= d.from && d.Last.Main == d.from:
 		return nil
-	case main < d.last.Main:
-		return fmt.Errorf("%w: revision %d comes after %d", ErrDamaged, main, d.last.Main)
-	case main > d.last.Main+1:
-		return fmt.Errorf("%w: a delta snapshot is missing between the revisions %d and %d", ErrBackups,
-			d.last.Main, main)
-	case main == d.last.Main:
-		sub = d.last.Sub + 1
+	case main < d.Last.Main:
+		return fmt.Errorf("%w: revision %d comes after %d", bolt.ErrDamaged, main, d.Last.Main)
+	case main > d.Last.Main+1:
+		return fmt.Errorf("%w: a delta snapshot is missing between the revisions %d and %d", ErrGap,
+			d.Last.Main, main)
+	case main == d.Last.Main:
+		sub = d.Last.Sub + 1
 	case d.until.excludes(e): // never between the changes of one revision
-		d.ended = true
+		d.Ended = true
 		return nil
 	}
 	rec, err := e.record(sub)
 	if err != nil {
-		return fmt.Errorf("%w: after revision %d: %w", ErrDamaged, d.last.Main, err)
+		return fmt.Errorf("%w: after revision %d: %w", bolt.ErrDamaged, d.Last.Main, err)
 	}
-	d.last = rec.Revision
+	d.Last = rec.Revision
 	return fn(&rec)
 }
 
@@ -188,7 +156,7 @@ func (d *deltaRecords) add(e *deltaEvent, fn func(*Record) error) error {
 type digested struct {
 	r     *bufio.Reader
 	hash  hash.Hash
-	owner *deltaRecords
+	owner *Deltas
 	left  int64 // bytes until the next event
 	err   error // of the reader, or of a limit
 }
@@ -199,16 +167,16 @@ func (t *digested) Read(p []byte) (n int, err error) {
 	n = min(len(p), len(ahead)-sha256.Size)
 	switch {
 	case err != nil && err != io.EOF:
-		t.err = fmt.Errorf("%w: %w", ErrDamaged, err)
+		t.err = fmt.Errorf("%w: %w", bolt.ErrDamaged, err)
 		return 0, t.err
 	case n <= 0:
 		return 0, io.EOF
 	}
 	t.owner.bytes += int64(n)
 	if t.left -= int64(n); t.left < 0 {
-		t.err = fmt.Errorf("%w: an event has more than %d bytes", ErrDamaged, mostEvent)
+		t.err = fmt.Errorf("%w: an event has more than %d bytes", bolt.ErrDamaged, mostEvent)
 	} else if t.owner.bytes > t.owner.limit {
-		t.err = fmt.Errorf("%w: the delta snapshots expand to more than %d bytes", ErrExpand, t.owner.limit)
+		t.err = fmt.Errorf("%w: the delta snapshots expand to more than %d bytes", expand.ErrTooFar, t.owner.limit)
 	}
 	if t.err != nil {
 		return 0, t.err
