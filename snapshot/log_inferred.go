@@ -158,7 +158,7 @@ func (in *InferredHistory) count(ctx context.Context, s *Snapshot, want entries)
 	rest := r.found
 	err = stream.Each(want, func(el bolt.Element) error {
 		if len(rest) > 0 {
-			value, same := bytes.CutPrefix(r.bytesOf(rest[0]), el.Key)
+			value, same := bytes.CutPrefix(r.BytesOf(rest[0]), el.Key)
 			if same && bytes.Equal(value, el.Value) {
 				in.FreePages++
 				rest = rest[1:]
@@ -169,7 +169,7 @@ func (in *InferredHistory) count(ctx context.Context, s *Snapshot, want entries)
 		return nil
 	})
 	if err == nil && len(rest) > 0 {
-		err = fmt.Errorf("%w: free pages have a record at revision %d that was not written", ErrVerify, rest[0].main)
+		err = fmt.Errorf("%w: free pages have a record at revision %d that was not written", ErrVerify, rest[0].Main)
 	}
 	return err
 }

@@ -9,14 +9,15 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/carve"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // removed holds the records that a compaction removed from the tree, and whose bytes are still in
 // the file: in free pages, behind the elements of a page, or behind the image.
 type removed struct {
-	carver
-	found []found // in revision order
+	carve.Carver
+	found []carve.Found // in revision order
 }
 
 // removed searches the file at the first call. Memory is 24 bytes for each record.
@@ -30,15 +31,15 @@ func (s *records) removed(ctx context.Context) (*removed, error) {
 	if s.carved != nil {
 		return s.carved, nil
 	}
-	r := &removed{carver: carver{data: s.data, pageSize: int64(s.db.PageSize), last: x.compacted(),
-		unnumbered: true}}
+	r := &removed{Carver: carve.Carver{Data: s.data, PageSize: int64(s.db.PageSize), Last: x.compacted(),
+		Unnumbered: true}}
 	err = s.read(func() error {
 		spans, err := s.db.Unused(ctx)
 		if err != nil {
 			return err
 		}
 		spans = append(spans, bolt.Span{From: s.db.Bytes(), To: int64(len(s.data))})
-		if r.found, err = r.findAll(ctx, &s.input, spans); err != nil {
+		if r.found, err = r.FindAll(ctx, s.Parallel, spans); err != nil {
 			return err
 		}
 		r.found, err = r.without(&bolt.Cursor{DB: s.db, Bucket: s.db.Bucket("key")})
@@ -52,10 +53,10 @@ func (s *records) removed(ctx context.Context) (*removed, error) {
 }
 
 // without returns the found records that are not among the entries of c.
-func (r *removed) without(c *bolt.Cursor) (rest []found, err error) {
+func (r *removed) without(c *bolt.Cursor) (rest []carve.Found, err error) {
 	el, err := c.Next()
 	for _, f := range r.found {
-		id := r.id(f)[:mvcc.RevisionKeySize]
+		id := r.ID(f)[:mvcc.RevisionKeySize]
 		for err == nil && el != nil && bytes.Compare(el.Key, id) < 0 {
 			el, err = c.Next()
 		}
@@ -71,7 +72,7 @@ func (r *removed) without(c *bolt.Cursor) (rest []found, err error) {
 
 // at decodes removed record i into rec.
 func (r *removed) at(i int, rec *Record) error {
-	err := r.parse(r.found[i], rec)
+	err := r.Parse(r.found[i], rec)
 	rec.FreePage = true
 	return err
 }
@@ -92,7 +93,7 @@ func (s *records) withRemoved(
 		next := 0
 		var rec Record
 		before := func(rev Revision) error {
-			for ; next < len(r.found) && r.found[next].main <= rev.Main; next++ {
+			for ; next < len(r.found) && r.found[next].Main <= rev.Main; next++ {
 				err := cmp.Or(ctx.Err(), s.read(func() error { return r.at(next, &rec) }))
 				if err != nil || rec.Revision.Compare(rev) >= 0 {
 					return err
@@ -100,7 +101,7 @@ func (s *records) withRemoved(
 				if !want(rec.Key) {
 					continue
 				}
-				if err := yield(Scanned{Record: &rec, Stored: int(r.found[next].size)}); err != nil {
+				if err := yield(Scanned{Record: &rec, Stored: int(r.found[next].Size)}); err != nil {
 					return err
 				}
 			}

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -9,13 +8,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
-	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
@@ -102,83 +99,4 @@ func TestRemovedAreTrue(t *testing.T) {
 			require.True(t, d.Revision.Main == 0 || d.Last.Revision.Compare(d.Revision) < 0)
 		}
 	}
-}
-
-// TestRemovedInParts checks that the same records are found whatever the parts of the search.
-func TestRemovedInParts(t *testing.T) {
-	s := open(t, etcdtest.Unpack(t, filepath.Join("..", "testdata", "wal", "kube37.snapshot.db.gz")))
-	r := must(s.removed(t.Context()))(t)
-	spans := must(s.db.Unused(t.Context()))(t)
-	for _, size := range []int64{100, 4096, 1 << 30} {
-		var all []found
-		for _, span := range spans {
-			for from := span.From; from < span.To; from += size {
-				all = r.find(bolt.Span{From: from, To: min(from+size, span.To)}, span.To, all)
-			}
-		}
-		all = must(r.without(&bolt.Cursor{DB: s.db, Bucket: s.db.Bucket("key")}))(t)
-		require.Equal(t, r.found, all)
-	}
-}
-
-// TestNoPartOfARecord checks that a value of several pages is not found once one of them is used
-// again.
-func TestNoPartOfARecord(t *testing.T) {
-	const size, page = 20000, 4096
-	key := mvcc.AppendRevisionKey(make([]byte, page), Revision{Main: 5}, false)
-	rec := Record{Key: []byte("/k"), Value: bytes.Repeat([]byte("v"), size),
-		CreateRevision: 5, ModRevision: 5, Version: 1}
-	b := append(mvcc.AppendKeyValue(key, &rec), make([]byte, page)...)
-	c := carver{data: b, pageSize: page, last: 5}
-	whole := bolt.Span{To: int64(len(b))}
-	require.Len(t, c.find(whole, whole.To, nil), 1)
-	put64(b[3*page:], 3)
-	copy(b[3*page+8:], []byte{bolt.FlagLeaf, 0})
-	require.Empty(t, c.find(whole, whole.To, nil))
-	b[3*page+8] = 3
-	require.Len(t, c.find(whole, whole.To, nil), 1, "no kind of page")
-	put64(b[3*page:], 4)
-	b[3*page+8] = bolt.FlagLeaf
-	require.Len(t, c.find(whole, whole.To, nil), 1, "another number")
-	require.Empty(t, c.find(whole, int64(page+size), nil), "cut off")
-	c.last = 4
-	require.Empty(t, c.find(whole, whole.To, nil), "a later revision")
-}
-
-// TestLeaseAtTheEnd checks that old bytes behind a record are no lease.
-func TestLeaseAtTheEnd(t *testing.T) {
-	for lease, behind := range map[int64]string{
-		0: "\x30\x05garbage", 7: "\x00\x00", 1 << 62: "garbage", -1: "garbage", 300: "",
-	} {
-		rec := Record{Key: []byte("/k"), Value: []byte("v"), CreateRevision: 5, ModRevision: 5, Version: 1,
-			Lease: lease}
-		b := mvcc.AppendKeyValue(nil, &rec)
-		require.Equal(t, len(b), mvcc.KeyValueSize(append(slices.Clone(b), behind...), false, false), lease)
-	}
-}
-
-// FuzzFind checks for any bytes that each found record is one, and that they do not overlap.
-func FuzzFind(f *testing.F) {
-	rec := Record{Key: []byte("/k"), Value: []byte("v"), CreateRevision: 3, ModRevision: 5, Version: 2, Lease: 77}
-	f.Add(mvcc.AppendKeyValue(mvcc.AppendRevisionKey(nil, Revision{Main: 5, Sub: 1}, false), &rec), uint16(0))
-	gone := &Record{Revision: Revision{Main: 5}, Key: []byte("/k"), Tombstone: true}
-	f.Add(mvcc.AppendKeyValue(mvcc.AppendRevisionKey(nil, gone.Revision, true), gone),
-		uint16(4000))
-	f.Fuzz(func(t *testing.T, b []byte, at uint16) {
-		b = append(make([]byte, at), b...)
-		c := carver{data: b, pageSize: 4096, last: mvcc.MaxRevision}
-		end := int64(0)
-		var enc mvcc.Encoder
-		for _, one := range c.find(bolt.Span{To: int64(len(b))}, int64(len(b)), nil) {
-			require.GreaterOrEqual(t, one.at, end)
-			end = one.at + int64(one.size)
-			require.LessOrEqual(t, end, int64(len(b)))
-			var rec Record
-			require.NoError(t, c.parse(one, &rec))
-			require.NoError(t, mvcc.Follows(nil, &rec))
-			require.Equal(t, one.main, rec.Revision.Main)
-			el := enc.Element(&rec)
-			require.LessOrEqual(t, len(el.Key)+len(el.Value), int(one.size), "a varint may be longer than needed")
-		}
-	})
 }

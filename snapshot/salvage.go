@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/carve"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
@@ -100,13 +101,13 @@ var (
 // ruin is a damaged file.
 type ruin struct {
 	input
-	carver
+	carve.Carver
 	tree        *bolt.Ruin
 	meta        map[string][]byte
 	other       map[string][]bolt.Element // entries of other buckets
 	unread      []string                  // entries that no server reads
-	byTree      []found
-	byBytes     []found
+	byTree      []carve.Found
+	byBytes     []carve.Found
 	damaged     []DamagedRecord
 	compacted   int64 // -1 if unknown
 	last, empty int64 // highest revision by the tree; of the last record without a key
@@ -114,7 +115,7 @@ type ruin struct {
 
 // piece is a record of Remains.
 type piece struct {
-	found
+	carve.Found
 	file   uint16
 	tree   bool // the tree leads to the record
 	unsure bool
@@ -207,7 +208,7 @@ func (r *Remains) Close() (err error) {
 // survey reads the tree of a file, and searches all its bytes for records.
 func (f *ruin) survey(ctx context.Context) (err error) {
 	f.meta, f.other = map[string][]byte{}, map[string][]bolt.Element{}
-	f.carver = carver{data: f.input.data, pageSize: 1, last: mvcc.MaxRevision}
+	f.Carver = carve.Carver{Data: f.input.data, PageSize: 1, Last: mvcc.MaxRevision}
 	index := func(k, v []byte) uint64 {
 		if string(k) != "consistent_index" {
 			return 0
@@ -218,7 +219,7 @@ func (f *ruin) survey(ctx context.Context) (err error) {
 	if f.tree, err = bolt.ReadRuin(ctx, f.input.data, index, f.entry); err != nil {
 		return err
 	}
-	f.pageSize = int64(f.tree.PageSize)
+	f.PageSize = int64(f.tree.PageSize)
 	if b := f.tree.Bucket(mvcc.MetaBucket); b != nil && len(b.Gaps) == 0 && len(f.meta) > 0 {
 		f.compacted = 0
 		for _, name := range []string{mvcc.FinishedCompact, mvcc.ScheduledCompact} {
@@ -227,18 +228,18 @@ func (f *ruin) survey(ctx context.Context) (err error) {
 			}
 		}
 	}
-	f.byTree = f.sorted(f.byTree)
-	all, err := f.findAll(ctx, &f.input, []bolt.Span{{To: int64(len(f.input.data))}})
+	f.byTree = f.Sorted(f.byTree)
+	all, err := f.FindAll(ctx, f.Parallel, []bolt.Span{{To: int64(len(f.input.data))}})
 	if err != nil {
 		return err
 	}
-	f.byBytes = slices.DeleteFunc(all, func(one found) bool {
-		n, has := slices.BinarySearchFunc(f.byTree, one, func(a, b found) int {
-			return cmp.Or(cmp.Compare(a.main, b.main), bytes.Compare(f.id(a), f.id(b)))
+	f.byBytes = slices.DeleteFunc(all, func(one carve.Found) bool {
+		n, has := slices.BinarySearchFunc(f.byTree, one, func(a, b carve.Found) int {
+			return cmp.Or(cmp.Compare(a.Main, b.Main), bytes.Compare(f.ID(a), f.ID(b)))
 		})
-		same := has && bytes.Equal(f.bytesOf(f.byTree[n]), f.bytesOf(one))
+		same := has && bytes.Equal(f.BytesOf(f.byTree[n]), f.BytesOf(one))
 		if same {
-			f.byTree[n].copies = one.copies
+			f.byTree[n].Copies = one.Copies
 		}
 		return same
 	})
@@ -279,15 +280,15 @@ func (f *ruin) entry(bucket string, at int64, k, v []byte) bool {
 		f.last, f.empty = max(f.last, rec.Revision.Main), rec.Revision.Main
 		return true
 	}
-	if mvcc.Follows(nil, &rec) != nil || len(k)+len(v) > maxFoundSize {
+	if mvcc.Follows(nil, &rec) != nil || len(k)+len(v) > carve.MaxSize {
 		return false
 	}
-	if f.last = max(f.last, rec.Revision.Main); f.isZeroed(at, at+int64(len(k)+len(v)), new(breaks)) {
+	if f.last = max(f.last, rec.Revision.Main); f.IsZeroed(at, at+int64(len(k)+len(v))) {
 		f.damaged = append(f.damaged, DamagedRecord{string(rec.Key), rec.Revision.Main,
 			"a part of it is zeroed; left out"})
 		return false
 	}
-	f.byTree = append(f.byTree, found{rec.Revision.Main, at, uint32(len(k) + len(v)), 1})
+	f.byTree = append(f.byTree, carve.Found{Main: rec.Revision.Main, At: at, Size: uint32(len(k) + len(v)), Copies: 1})
 	return true
 }
 

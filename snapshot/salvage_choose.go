@@ -24,7 +24,7 @@ func (r *Remains) byLog(copies []piece) (one piece, is bool) {
 		case n >= 0 && bytes.Equal(r.bytesOf(c), r.bytesOf(copies[n])):
 		case n >= 0:
 			r.damage(c, "it differs from the log; the form in the log is taken")
-		case c.main > r.log.compacted:
+		case c.Main > r.log.compacted:
 			r.damage(c, "it is not in the log; left out")
 		}
 	}
@@ -50,7 +50,7 @@ func (r *Remains) byInference(copies []piece, n int) (one piece, is bool) {
 		}
 	}
 	switch id := r.id(one); {
-	case differs || one.main > *r.CompactRevision:
+	case differs || one.Main > *r.CompactRevision:
 	case id[len(id)-1] == mvcc.TombstoneMark: // an earlier record of the key does not count
 		return one, true
 	case inTree || !r.base.misses(id[:mvcc.RevisionKeySize]):
@@ -81,7 +81,7 @@ func (r *Remains) name(copies []piece, n int) {
 	var rec Record
 	_ = r.parse(copies[n], &rec) // was parsed before
 	r.log.Added = append(r.log.Added, LoggedRecord{string(rec.Key), rec.Revision.Main, rec.Tombstone,
-		r.log.renumbered[copies[n].at]})
+		r.log.renumbered[copies[n].At]})
 }
 
 // contents returns the other buckets of the output; other are those of the base.

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/carve"
 	"github.com/etcdshift/etcdshift/snapshot/internal/infer"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
@@ -99,8 +100,8 @@ func (r *logReader) use(ctx context.Context, cfg Config) (err error) {
 		if err := l.load(ctx, cfg); err != nil {
 			return err
 		}
-		l.carver = carver{data: l.input.data, pageSize: 1, last: mvcc.MaxRevision}
-		l.byTree = l.sorted(l.byTree)
+		l.Carver = carve.Carver{Data: l.input.data, PageSize: 1, Last: mvcc.MaxRevision}
+		l.byTree = l.Sorted(l.byTree)
 	}
 	if err := r.checkCluster(); err != nil {
 		return err
@@ -144,7 +145,7 @@ func (r *logReader) say(ctx context.Context) error {
 func (r *logReader) add(rec *Record) error {
 	el := r.enc.Element(rec)
 	n := len(el.Key) + len(el.Value)
-	r.l.byTree = append(r.l.byTree, found{rec.Revision.Main, r.size, uint32(n), 1})
+	r.l.byTree = append(r.l.byTree, carve.Found{Main: rec.Revision.Main, At: r.size, Size: uint32(n), Copies: 1})
 	r.l.last = max(r.l.last, rec.Revision.Main)
 	r.size += int64(n)
 	_, err := r.w.Write(el.Key)
@@ -205,16 +206,16 @@ func (l *logged) prune(files *int64) error {
 	}
 	var rec Record
 	latest := newKeyTable(func(n int32) []byte {
-		_ = l.parse(l.byTree[n], &rec)
+		_ = l.Parse(l.byTree[n], &rec)
 		return bytes.Clone(rec.Key)
 	})
 	drop := make(bits, (len(l.byTree)+63)/64)
 	for n, one := range l.byTree {
 		var rec Record
-		if err := l.parse(one, &rec); err != nil {
+		if err := l.Parse(one, &rec); err != nil {
 			return err
 		}
-		if one.main > mark {
+		if one.Main > mark {
 			break
 		}
 		if before := latest.replace(rec.Key, int32(n)); before >= 0 {
@@ -306,12 +307,12 @@ func (r *logReader) each(ctx context.Context, fn func(*infer.Record) error) erro
 		if err := r.parse(p, &rec); err != nil {
 			return err
 		}
-		if p.main > r.lowest {
+		if p.Main > r.lowest {
 			latest.replace(rec.Key, int32(n))
 		}
 	}
 	for n, p := range r.pieces {
-		if p.unsure || p.main <= *r.CompactRevision || p.main > max(r.base.last, r.base.compacted) {
+		if p.unsure || p.Main <= *r.CompactRevision || p.Main > max(r.base.last, r.base.compacted) {
 			continue
 		}
 		if err := cmp.Or(ctx.Err(), r.parse(p, &rec)); err != nil {
@@ -330,9 +331,9 @@ func (r *logReader) each(ctx context.Context, fn func(*infer.Record) error) erro
 // at returns the record of the files at the revision of a write.
 func (r *logReader) at(w *Record) (rec Record, is bool, err error) {
 	n, _ := slices.BinarySearchFunc(r.pieces, w.Revision.Main, func(p piece, main int64) int {
-		return cmp.Compare(p.main, main)
+		return cmp.Compare(p.Main, main)
 	})
-	for ; n < len(r.pieces) && r.pieces[n].main == w.Revision.Main; n++ {
+	for ; n < len(r.pieces) && r.pieces[n].Main == w.Revision.Main; n++ {
 		if err := r.parse(r.pieces[n], &rec); err != nil {
 			return rec, false, err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/carve"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
@@ -142,7 +143,7 @@ func hasAll(files []*ruin, log *wal.Log) bool {
 func (f *ruin) newest() int64 {
 	rev := f.last
 	if n := len(f.byBytes); n > 0 {
-		rev = max(rev, f.byBytes[n-1].main)
+		rev = max(rev, f.byBytes[n-1].Main)
 	}
 	return rev
 }
@@ -161,18 +162,18 @@ func (r *logReader) checkCluster() error {
 			break // compared with the sure writes
 		}
 		n, known := f.index()
-		for i, list := range [][]found{f.byTree, f.byBytes} {
+		for i, list := range [][]carve.Found{f.byTree, f.byBytes} {
 			for _, one := range list {
-				if one.main > l.last {
+				if one.Main > l.last {
 					if i == 0 && known && n <= l.Last {
 						r.differ++
 					}
 					continue
 				}
-				at, is := slices.BinarySearchFunc(l.byTree, one, func(a, b found) int {
-					return cmp.Or(cmp.Compare(a.main, b.main), bytes.Compare(l.id(a), f.id(b)))
+				at, is := slices.BinarySearchFunc(l.byTree, one, func(a, b carve.Found) int {
+					return cmp.Or(cmp.Compare(a.Main, b.Main), bytes.Compare(l.ID(a), f.ID(b)))
 				})
-				if is && bytes.Equal(l.bytesOf(l.byTree[at]), f.bytesOf(one)) {
+				if is && bytes.Equal(l.BytesOf(l.byTree[at]), f.BytesOf(one)) {
 					r.same++
 				} else {
 					r.differ++

@@ -18,6 +18,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/carve"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
@@ -230,16 +231,16 @@ func TestSalvageInferredLog(t *testing.T) {
 	f := r.files[0]
 	tried := 0
 	for _, one := range f.byTree {
-		at := slices.IndexFunc(r.log.byTree, func(o found) bool {
-			return o.main == one.main && string(r.log.bytesOf(o)) == string(f.bytesOf(one))
+		at := slices.IndexFunc(r.log.byTree, func(o carve.Found) bool {
+			return o.Main == one.Main && string(r.log.BytesOf(o)) == string(f.BytesOf(one))
 		})
 		var rec Record
-		require.NoError(t, f.carver.parse(one, &rec))
+		require.NoError(t, f.Carver.Parse(one, &rec))
 		if at < 0 || rec.Tombstone || len(rec.Key) < 10 {
 			continue
 		}
 		bad := slices.Clone(image)
-		bad[one.at+mvcc.RevisionKeySize+2+int64(len(rec.Key))-1] ^= 1 // the last byte of the key
+		bad[one.At+mvcc.RevisionKeySize+2+int64(len(rec.Key))-1] ^= 1 // the last byte of the key
 		path := filepath.Join(t.TempDir(), "bad.db")
 		require.NoError(t, os.WriteFile(path, bad, 0o600))
 		r, err := remainsOf(t, part, path)

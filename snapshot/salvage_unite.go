@@ -38,10 +38,10 @@ func (r *Remains) unite(ctx context.Context) error {
 			r.Files, r.Damaged = append(r.Files, f.describe()), append(r.Damaged, f.damaged...)
 		}
 		for _, one := range f.byTree {
-			r.pieces = append(r.pieces, piece{found: one, file: uint16(i), tree: true})
+			r.pieces = append(r.pieces, piece{Found: one, file: uint16(i), tree: true})
 		}
 		for _, one := range f.byBytes {
-			r.pieces = append(r.pieces, piece{found: one, file: uint16(i)})
+			r.pieces = append(r.pieces, piece{Found: one, file: uint16(i)})
 		}
 	}
 	slices.SortFunc(r.pieces, func(a, b piece) int {
@@ -51,8 +51,8 @@ func (r *Remains) unite(ctx context.Context) error {
 				tree = -1
 			}
 		}
-		return cmp.Or(cmp.Compare(a.main, b.main), bytes.Compare(r.id(a), r.id(b)), tree, cmp.Compare(a.file, b.file),
-			cmp.Compare(a.at, b.at))
+		return cmp.Or(cmp.Compare(a.Main, b.Main), bytes.Compare(r.id(a), r.id(b)), tree, cmp.Compare(a.file, b.file),
+			cmp.Compare(a.At, b.At))
 	})
 	if err := ctx.Err(); err != nil {
 		return err
@@ -82,11 +82,11 @@ func (r *Remains) isEmpty() error {
 	return fmt.Errorf("%w in %s", ErrNothingLeft, strings.Join(all, ", "))
 }
 
-func (r *Remains) id(p piece) []byte      { return r.files[p.file].id(p.found) }
-func (r *Remains) bytesOf(p piece) []byte { return r.files[p.file].bytesOf(p.found) }
+func (r *Remains) id(p piece) []byte      { return r.files[p.file].ID(p.Found) }
+func (r *Remains) bytesOf(p piece) []byte { return r.files[p.file].BytesOf(p.Found) }
 
 func (r *Remains) parse(p piece, rec *Record) error {
-	return r.files[p.file].carver.parse(p.found, rec)
+	return r.files[p.file].Carver.Parse(p.Found, rec)
 }
 
 // sift keeps one piece for each record, without those that a compaction removed.
@@ -94,7 +94,7 @@ func (r *Remains) sift() error {
 	kept := r.pieces[:0]
 	for all := r.pieces; len(all) > 0; {
 		n := 1
-		for n < len(all) && all[n].main == all[0].main && bytes.Equal(r.id(all[n]), r.id(all[0])) {
+		for n < len(all) && all[n].Main == all[0].Main && bytes.Equal(r.id(all[n]), r.id(all[0])) {
 			n++
 		}
 		one, is, err := r.choose(all[:n])
@@ -112,7 +112,7 @@ func (r *Remains) sift() error {
 
 // choose chooses among the copies of one record; those of a tree come first.
 func (r *Remains) choose(copies []piece) (one piece, is bool, err error) {
-	if r.log.decides(copies[0].main) {
+	if r.log.decides(copies[0].Main) {
 		one, is = r.byLog(copies)
 		return one, is, nil
 	}
@@ -139,7 +139,7 @@ func (r *Remains) choose(copies []piece) (one piece, is bool, err error) {
 		return one, true, nil
 	}
 	compacted, id := *r.CompactRevision, r.id(one)[:mvcc.RevisionKeySize]
-	if one.main > compacted ||
+	if one.Main > compacted ||
 		slices.ContainsFunc(copies, func(c piece) bool { return c.tree && r.files[c.file].compacted == compacted }) {
 		return one, true, nil
 	}
@@ -157,7 +157,7 @@ func (r *Remains) choose(copies []piece) (one piece, is bool, err error) {
 // by a compaction, or were never committed, or are bytes of a value that look like a record.
 func (r *Remains) counts(c piece) bool {
 	f := r.files[c.file]
-	return c.tree || f.misses(r.id(c)[:mvcc.RevisionKeySize]) || f.tree.Metas < 2 && c.main > f.last
+	return c.tree || f.misses(r.id(c)[:mvcc.RevisionKeySize]) || f.tree.Metas < 2 && c.Main > f.last
 }
 
 // settle returns one of several copies: the one of a tree, or else the most frequent one, the first
@@ -177,7 +177,7 @@ func (r *Remains) settle(copies []piece) (best piece, err error) {
 	for ; len(order) > 0; forms++ {
 		equal, n := uint32(0), 0
 		for n < len(order) && bytes.Equal(form(order[n]), form(order[0])) {
-			equal, n = equal+copies[order[n]].copies, n+1
+			equal, n = equal+copies[order[n]].Copies, n+1
 		}
 		if equal > most || equal == most && order[0] < first {
 			most, first = equal, order[0]
@@ -215,11 +215,11 @@ func (r *Remains) findLost() {
 	compacted := int64(0)
 	for _, p := range r.pieces {
 		if !p.unsure {
-			r.LastRevision = max(r.LastRevision, p.main)
+			r.LastRevision = max(r.LastRevision, p.Main)
 			r.Sure++
 		}
-		if r.isLogged(p) && r.log.renumbered[p.at] && r.CompactRevision != nil && p.main > *r.CompactRevision {
-			r.lowest = max(r.lowest, p.main) // later numbers do not follow
+		if r.isLogged(p) && r.log.renumbered[p.At] && r.CompactRevision != nil && p.Main > *r.CompactRevision {
+			r.lowest = max(r.lowest, p.Main) // later numbers do not follow
 		}
 	}
 	if r.CompactRevision == nil { // unknown from where on all revisions count
@@ -251,13 +251,13 @@ func (r *Remains) findLost() {
 		next = 2
 	}
 	for _, p := range r.pieces {
-		if p.main <= compacted {
+		if p.Main <= compacted {
 			continue
 		}
-		if !r.isBumped(bumped, next, p.main) {
-			lost(p.main - 1)
+		if !r.isBumped(bumped, next, p.Main) {
+			lost(p.Main - 1)
 		}
-		next = max(next, p.main+1)
+		next = max(next, p.Main+1)
 	}
 	for _, g := range r.base.gaps() {
 		of := revisionsOf(g)

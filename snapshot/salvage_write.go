@@ -58,7 +58,7 @@ func (r *Remains) selected(ctx context.Context, unsure bool) (bits, error) {
 		keep.set(uint32(n))
 		old := latest.replace(rec.Key, int32(n))
 		before[n] = old
-		if old >= 0 && p.main > r.lowest {
+		if old >= 0 && p.Main > r.lowest {
 			if err := r.parse(r.pieces[old], &last); err != nil {
 				return nil, err
 			}
@@ -73,7 +73,7 @@ func (r *Remains) selected(ctx context.Context, unsure bool) (bits, error) {
 		}
 	}
 	for n, p := range r.pieces {
-		if keep.has(uint32(n)) && p.main <= r.lowest {
+		if keep.has(uint32(n)) && p.Main <= r.lowest {
 			if err := r.parse(p, &rec); err != nil {
 				return nil, err
 			}

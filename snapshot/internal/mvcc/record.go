@@ -214,6 +214,7 @@ func (e *Encoder) Element(r *Record) bolt.Element {
 	return bolt.Element{Key: e.key, Value: e.value}
 }
 
+// AppendBytes appends a field to a message, unless v is empty.
 func AppendBytes(b []byte, num protowire.Number, v []byte) []byte {
 	if len(v) == 0 {
 		return b
@@ -221,6 +222,7 @@ func AppendBytes(b []byte, num protowire.Number, v []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), v)
 }
 
+// AppendInt appends a field to a message, unless v is 0.
 func AppendInt(b []byte, num protowire.Number, v int64) []byte {
 	if v == 0 {
 		return b
@@ -251,7 +253,7 @@ func CheckGone(before, rec *Record, compacted int64) error {
 	return fmt.Errorf("%w: record %s of key %q deletes a key that does not exist", ErrOdd, rec.Revision, Clip(rec.Key))
 }
 
-// follows is CheckRecord without the name of the record in the error.
+// Follows is CheckRecord without the name of the record in the error.
 func Follows(before, r *Record) error {
 	create, version := r.Revision.Main, int64(1)
 	if before != nil && !before.Tombstone {

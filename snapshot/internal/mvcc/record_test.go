@@ -2,6 +2,7 @@ package mvcc
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -100,4 +101,16 @@ func ofAnotherWireType(b []byte) bool {
 		}
 	}
 	return false
+}
+
+// TestLeaseAtTheEnd checks that old bytes behind a record are no lease.
+func TestLeaseAtTheEnd(t *testing.T) {
+	for lease, behind := range map[int64]string{
+		0: "\x30\x05garbage", 7: "\x00\x00", 1 << 62: "garbage", -1: "garbage", 300: "",
+	} {
+		rec := Record{Key: []byte("/k"), Value: []byte("v"), CreateRevision: 5, ModRevision: 5, Version: 1,
+			Lease: lease}
+		b := AppendKeyValue(nil, &rec)
+		require.Equal(t, len(b), KeyValueSize(append(slices.Clone(b), behind...), false, false), lease)
+	}
 }
