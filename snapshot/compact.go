@@ -154,8 +154,8 @@ func (c *compaction) renew(sources []bolt.Source) {
 			src.Entries = compactedAt(src.Entries, c.rev)
 		case src.Name == "alarm" && c.Disarm:
 			src.Entries = only(src.Entries, func(el bolt.Element) bool {
-				_, kind, err := mvcc.ParseAlarm(el.Key)
-				return err != nil || kind != mvcc.AlarmNoSpace
+				a, err := mvcc.ParseAlarm(el.Key)
+				return err != nil || a.Kind != mvcc.AlarmNoSpace
 			})
 		}
 	}

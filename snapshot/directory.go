@@ -15,6 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot/internal/etcdbrctl"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+	"github.com/etcdshift/etcdshift/snapshot/internal/replay"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 
@@ -25,14 +26,8 @@ var (
 		"take a snapshot of the running member with \"etcdshift save OUT\", or stop the member")
 	// ErrLog is returned for a data directory whose log is missing, is damaged, or does not
 	// continue the database.
-	ErrLog = finding.WithLasting(errors.New("the log does not continue the database"),
-		"use the data directory of another member; or give the file member/snap/db, which is the database without the "+
-			"latest writes")
+	ErrLog = wal.ErrUnusable
 
-	// errNoLog is ErrLog for a directory without a log.
-	errNoLog = finding.WithLasting(ErrLog, "if etcd keeps its log elsewhere (etcd --wal-dir), save a snapshot "+
-		"with both folders: etcdshift save --data-dir DIR --wal-dir WAL OUT; else use the data directory of another "+
-		"member, or the file member/snap/db, which is the database without the latest writes")
 	// errNoGivenLog is ErrLog for a folder of Config.LogDir without a log.
 	errNoGivenLog = finding.WithLasting(ErrLog, "give the folder of this member's log, with its files *.wal")
 )
@@ -202,7 +197,7 @@ func newTail(ctx context.Context, base *Snapshot, d dataDir) (*tail, error) {
 		if errors.Is(err, wal.ErrMissing) && !d.own {
 			return nil, fmt.Errorf("%w: %w", errNoGivenLog, err)
 		}
-		return nil, logError(err)
+		return nil, wal.Unusable(err)
 	}
 	voters, err := voterSets(ctx, base, &st)
 	if err != nil {
@@ -219,10 +214,10 @@ func newTail(ctx context.Context, base *Snapshot, d dataDir) (*tail, error) {
 		err = t.checkTerm(ctx, st.Term)
 	}
 	if err != nil {
-		return nil, logError(err)
+		return nil, wal.Unusable(err)
 	}
 	if voters, err = t.findChange(ctx, voters); err != nil {
-		return nil, logError(err)
+		return nil, wal.Unusable(err)
 	}
 	others := func(set []uint64) bool { return len(set) != 1 || set[0] != t.log.Node }
 	if len(voters) > 0 && !slices.ContainsFunc(voters, others) { // a lone voter commits all
@@ -240,17 +235,6 @@ type gap struct{ database, first uint64 }
 func (g gap) Error() string {
 	return fmt.Sprintf("the database ends with entry %d, and the log begins with entry %d: etcd does not start "+
 		"(\"failed to find database snapshot file\")", g.database, g.first)
-}
-
-// logError makes an error of the log one of the data directory.
-func logError(err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	if errors.Is(err, wal.ErrMissing) {
-		return fmt.Errorf("%w: %w", errNoLog, err)
-	}
-	return fmt.Errorf("%w: %w", ErrLog, err)
 }
 
 // checkTerm compares the term of the database with the term of its entry in the log, if both are
@@ -275,52 +259,29 @@ func (t *tail) write(ctx context.Context, out *os.File) (size int64, err error) 
 		size, err = t.image(ctx, out)
 		return err
 	})
-	if errors.Is(err, wal.ErrDamaged) {
-		err = logError(err)
-	}
-	return size, err
+	return size, wal.UnusableIfDamaged(err)
 }
 
 // image is write within the guard of the database: a copy of the pages, and new pages for the
 // records and the other changes.
 func (t *tail) image(ctx context.Context, out *os.File) (int64, error) {
-	var r *replay
+	var r *replay.Replay
 	var term uint64
 	records := func(add func(*Record) error) (err error) {
-		if r, err = newReplay(ctx, t.log, t.base, add); err != nil {
+		if r, err = t.base.replay(ctx, t.log, t.most, add); err != nil {
 			return err
 		}
-		r.most = t.most
-		return t.each(ctx, t.begin+1, t.end, func(e wal.Entry) error {
+		return t.log.Each(ctx, t.begin+1, t.end, func(e wal.Entry) error {
 			term = e.Term
-			return r.apply(ctx, e)
+			return r.Apply(ctx, e)
 		})
 	}
 	return t.base.onTop(ctx, out, records, func() map[string]map[string][]byte {
-		r.set(mvcc.MetaBucket, []byte("consistent_index"), binary.BigEndian.AppendUint64(nil, t.end))
-		r.set(mvcc.MetaBucket, []byte("term"), binary.BigEndian.AppendUint64(nil, term))
-		t.members = r.members
-		return r.edits
+		r.Set(mvcc.MetaBucket, []byte("consistent_index"), binary.BigEndian.AppendUint64(nil, t.end))
+		r.Set(mvcc.MetaBucket, []byte("term"), binary.BigEndian.AppendUint64(nil, term))
+		t.members = r.Members
+		return r.Edits
 	})
-}
-
-// each calls fn with the entries from first to last.
-func (t *tail) each(ctx context.Context, first, last uint64, fn func(wal.Entry) error) error {
-	if first > last {
-		return nil
-	}
-	for e, err := range t.log.Entries(ctx, first) {
-		if err != nil || e.Index > last {
-			return err
-		}
-		if err := fn(e); err != nil {
-			return err
-		}
-		if e.Index == last {
-			return nil
-		}
-	}
-	return nil
 }
 
 // say warns about the end of the log, about changed members, and about entries that were left out.
@@ -334,7 +295,7 @@ func (t *tail) say(ctx context.Context, in *input) error {
 	}
 	var keys []string
 	n := 0
-	err := t.each(ctx, t.end+1, t.log.Last, func(e wal.Entry) error {
+	err := t.log.Each(ctx, t.end+1, t.log.Last, func(e wal.Entry) error {
 		n++
 		return e.Keys(func(key []byte) {
 			if len(keys) < maxNamed && !slices.Contains(keys, string(key)) {
@@ -343,7 +304,7 @@ func (t *tail) say(ctx context.Context, in *input) error {
 		})
 	})
 	if err != nil {
-		return logError(err)
+		return wal.Unusable(err)
 	}
 	if n > 0 {
 		text := ""

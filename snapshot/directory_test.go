@@ -27,6 +27,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+	"github.com/etcdshift/etcdshift/snapshot/internal/replay"
 )
 
 // recordedMember unpacks a recorded data directory of testdata/wal.
@@ -325,7 +326,7 @@ func TestBadDirectories(t *testing.T) {
 				return tx.Bucket([]byte("auth")).Put([]byte("authEnabled"), []byte{1})
 			}))
 			require.NoError(t, db.Close())
-		}, errNotReplayed, "authentication is enabled"},
+		}, replay.ErrRefused, "authentication is enabled"},
 		"a running member": {func(t *testing.T, dir string) {
 			f := must(os.Open(path(dir, "snap", "db")))(t)
 			require.NoError(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))

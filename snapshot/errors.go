@@ -25,8 +25,7 @@ var (
 	// snapshot.
 	ErrExpand  = expand.ErrTooFar
 	ErrScratch = publish.ErrScratch // a scratch file cannot be made or filled
-	ErrChanged = finding.WithHint(errors.New("file changed while it was read"),
-		"something writes to the file; work on a copy")
+	ErrChanged = bolt.ErrChanged    // the file changed while it was read
 )
 
 // IsDamage reports whether an error of [Open] or [Verify] is damage of a snapshot, not a failed

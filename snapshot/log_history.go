@@ -50,7 +50,7 @@ func addLogHistory(ctx context.Context, d *Draft) (res WriteResult, err error) {
 	}
 	h := &logHistory{end: d.src.directory.Entry, x: d.x}
 	if h.log, err = wal.Scan(ctx, d.src.logFolder, 0); err != nil {
-		return res, logError(err)
+		return res, wal.Unusable(err)
 	}
 	base := d.cfg.LogHistory.Base
 	if base == nil && (h.log.First > 1 || h.log.Restored > 0) {
@@ -181,29 +181,25 @@ func lacks(el *bolt.Element) error {
 // records calls fn with the records of the base and of the log.
 func (h *logHistory) records(ctx context.Context, start logStart, fn func(bolt.Element) error) error {
 	var enc mvcc.Encoder
-	r, err := newReplay(ctx, h.log, start.base, func(rec *Record) error { return fn(enc.Element(rec)) })
+	r, err := start.base.replay(ctx, h.log, DefaultMaxExpand, func(rec *Record) error { return fn(enc.Element(rec)) })
 	if err != nil {
 		return err
 	}
-	r.recordsOnly = true
+	r.RecordsOnly = true
 	if start.base != nil {
 		err = start.base.read(func() error {
 			return stream.Each(start.base.db.Entries(ctx, start.base.db.Bucket("key")), fn)
 		})
-		if bump := h.x.unnamed; err == nil && bump.Main > r.revision && start.after == h.log.Restored {
-			r.revision = bump.Main // of the restore
+		if bump := h.x.unnamed; err == nil && bump.Main > r.Revision && start.after == h.log.Restored {
+			r.Revision = bump.Main // of the restore
 			err = fn(enc.Element(&Record{Revision: bump}))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	t := tail{log: h.log}
-	err = t.each(ctx, start.after+1, h.end, func(e wal.Entry) error { return r.apply(ctx, e) })
-	if errors.Is(err, wal.ErrDamaged) {
-		err = logError(err)
-	}
-	return err
+	err = h.log.Each(ctx, start.after+1, h.end, func(e wal.Entry) error { return r.Apply(ctx, e) })
+	return wal.UnusableIfDamaged(err)
 }
 
 // compareLive checks that the file with index x has the live records of the database, and no

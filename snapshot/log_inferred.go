@@ -79,7 +79,7 @@ func (h *logHistory) infer(ctx context.Context, s *Snapshot) (*infer.Solution, e
 	sol, err := infer.Solve(ctx, h.log, h.end, db)
 	switch {
 	case errors.Is(err, wal.ErrDamaged):
-		return nil, logError(err)
+		return nil, wal.Unusable(err)
 	case errors.Is(err, infer.ErrUnsolved):
 		return nil, fmt.Errorf("%w: %w", ErrLogHistory, err)
 	}
@@ -96,10 +96,7 @@ func (h *logHistory) each(
 			CreateRevision: w.Create, ModRevision: w.Main, Version: w.Version, Lease: w.Lease}
 		return fn(enc.Element(&rec), rec.Revision, w.Removed)
 	})
-	if errors.Is(err, wal.ErrDamaged) {
-		err = logError(err)
-	}
-	return err
+	return wal.UnusableIfDamaged(err)
 }
 
 // known yields the records of the database, and the sure records of the completely known states. A

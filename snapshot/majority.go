@@ -104,8 +104,7 @@ func (t *tail) proven(ctx context.Context, peers []peer, voters [][]uint64) (las
 	for i, p := range peers {
 		held[i] = map[uint64]identity{}
 		nodes, oneTerm = append(nodes, p.log.Node), oneTerm && p.log.Term == t.log.Term
-		one := tail{log: p.log}
-		err := one.each(ctx, t.end+1, p.log.Last, func(e wal.Entry) error {
+		err := p.log.Each(ctx, t.end+1, p.log.Last, func(e wal.Entry) error {
 			latest = max(latest, e.Term)
 			if e.Index > t.log.Last {
 				return nil
@@ -121,7 +120,7 @@ func (t *tail) proven(ctx context.Context, peers []peer, voters [][]uint64) (las
 			return 0, err
 		}
 		if err != nil {
-			return 0, logError(err)
+			return 0, wal.Unusable(err)
 		}
 	}
 	whole := oneTerm && holds(nodes, voters, func(n, of int) bool { return n == of })
@@ -211,7 +210,7 @@ func voterSets(ctx context.Context, s *Snapshot, st *Status) ([][]uint64, error)
 func (t *tail) findChange(ctx context.Context, voters [][]uint64) ([][]uint64, error) {
 	t.change = t.log.Last
 	var first []uint64
-	err := t.each(ctx, t.begin+1, t.log.Last, func(e wal.Entry) error {
+	err := t.log.Each(ctx, t.begin+1, t.log.Last, func(e wal.Entry) error {
 		switch id := e.Added(); {
 		case !e.Conf || e.Index > t.change:
 		case t.begin == 0 && len(voters) == 0 && id != 0 && e.Index <= t.log.Commit:

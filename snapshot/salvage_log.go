@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
@@ -90,10 +89,7 @@ func (r *logReader) use(ctx context.Context, cfg Config) (err error) {
 	} else {
 		err = r.replay(ctx, cfg)
 	}
-	if errors.Is(err, wal.ErrDamaged) {
-		err = logError(err)
-	}
-	if err = cmp.Or(err, r.w.Flush()); err != nil {
+	if err = cmp.Or(wal.UnusableIfDamaged(err), r.w.Flush()); err != nil {
 		return err
 	}
 	if r.size > 0 {
@@ -156,20 +152,19 @@ func (r *logReader) add(rec *Record) error {
 // replay writes the records of a log that begins with an empty store.
 func (r *logReader) replay(ctx context.Context, cfg Config) error {
 	l, log := r.l, r.log
-	p, err := newReplay(ctx, log, nil, r.add)
+	p, err := (*Snapshot)(nil).replay(ctx, log, cfg.limit(), r.add)
 	if err != nil {
 		return err
 	}
-	p.most, p.recordsOnly = cfg.limit(), true
-	t := tail{log: log}
-	err = t.each(ctx, 1, l.Last, func(e wal.Entry) error {
+	p.RecordsOnly = true
+	err = log.Each(ctx, 1, l.Last, func(e wal.Entry) error {
 		l.term = e.Term
-		return p.apply(ctx, e)
+		return p.Apply(ctx, e)
 	})
 	if err != nil {
 		return err
 	}
-	l.last, l.compacted, l.covers = p.revision, p.compacted, true
+	l.last, l.compacted, l.covers = p.Revision, p.Compacted, true
 	for _, f := range r.files {
 		if f.compacted > l.last {
 			err := fmt.Errorf("it ends with revision %d, and %s is compacted at %d", l.last, f.path, f.compacted)
@@ -186,14 +181,7 @@ func (r *logReader) replay(ctx context.Context, cfg Config) error {
 			l.covers = l.covers && log.Damage == nil && f.newest() <= l.last
 		}
 	}
-	for id := range p.leases {
-		p.setLease(id)
-	}
-	for _, k := range slices.Sorted(maps.Keys(p.edits[mvcc.LeaseBucket])) {
-		if v := p.edits[mvcc.LeaseBucket][k]; v != nil {
-			l.leases = append(l.leases, bolt.Element{Key: []byte(k), Value: v})
-		}
-	}
+	l.leases = p.LeaseEntries()
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (r *Remains) addLog(ctx context.Context, cfg Config, folders []string) (err
 			known, bad = lastKnown(ctx, r.files, log)
 		}
 		if bad != nil {
-			err = cmp.Or(err, logError(bad))
+			err = cmp.Or(err, wal.Unusable(bad))
 			skip(folder, nil, bad)
 			continue
 		}
@@ -97,8 +97,7 @@ func lastKnown(ctx context.Context, files []*ruin, log *wal.Log) (uint64, error)
 		}
 	}
 	members := uint64(0) // the last entry that changes members
-	t := tail{log: log}
-	err := t.each(ctx, from, log.Last, func(e wal.Entry) error {
+	err := log.Each(ctx, from, log.Last, func(e wal.Entry) error {
 		if _, is := terms[e.Index]; is {
 			terms[e.Index] = e.Term
 		}

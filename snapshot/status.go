@@ -271,11 +271,11 @@ func (st *Status) addAlarm(k, v []byte) error {
 	if err := mvcc.CheckEntry("alarm", k, v); err != nil && !errors.Is(err, mvcc.ErrOdd) {
 		return err
 	}
-	id, kind, err := mvcc.ParseAlarm(k)
+	a, err := mvcc.ParseAlarm(k)
 	if err != nil {
 		return err
 	}
-	name := cmp.Or(mvcc.AlarmName(kind), fmt.Sprint(kind))
-	st.Alarms = append(st.Alarms, Raised{Alarm(name), strconv.FormatUint(id, 16)})
+	name := cmp.Or(mvcc.AlarmName(a.Kind), fmt.Sprint(a.Kind))
+	st.Alarms = append(st.Alarms, Raised{Alarm(name), strconv.FormatUint(a.Member, 16)})
 	return nil
 }

@@ -23,6 +23,9 @@ var (
 	ErrDigest = finding.WithLasting(errors.New("digest does not match"),
 		"the file differs from the one that etcd saved; try another copy, or take a new snapshot with "+
 			"\"etcdctl snapshot save\"")
+	// ErrChanged is returned for a file that differs from the opened one.
+	ErrChanged = finding.WithHint(errors.New("file changed while it was read"),
+		"something writes to the file; work on a copy")
 )
 
 const (

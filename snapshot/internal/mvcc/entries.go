@@ -91,17 +91,21 @@ const (
 	fieldAlarm       = 2
 )
 
-// ParseAlarm decodes the key of an entry of the alarm bucket.
-func ParseAlarm(k []byte) (member, kind uint64, err error) {
-	if member, err = varintField(k, fieldAlarmMember); err == nil {
-		kind, err = varintField(k, fieldAlarm)
+// Alarm is an entry of the alarm bucket: its key has all of it.
+type Alarm struct{ Member, Kind uint64 }
+
+// ParseAlarm decodes the key of an entry.
+func ParseAlarm(k []byte) (a Alarm, err error) {
+	if a.Member, err = varintField(k, fieldAlarmMember); err == nil {
+		a.Kind, err = varintField(k, fieldAlarm)
 	}
-	return member, kind, err
+	return a, err
 }
 
-// AlarmKey is the inverse of ParseAlarm.
-func AlarmKey(member, kind int64) []byte {
-	return AppendInt(AppendInt(nil, fieldAlarmMember, member), fieldAlarm, kind)
+// Entry returns the entry of the alarm.
+func (a Alarm) Entry() bolt.Element {
+	k := AppendInt(nil, fieldAlarmMember, int64(a.Member))
+	return bolt.Element{Key: AppendInt(k, fieldAlarm, int64(a.Kind)), Value: []byte{}}
 }
 
 // Member is the value of an entry of the members bucket.

@@ -132,8 +132,8 @@ func checkAlarm(k []byte) error {
 	if err := alarmMessage().check(k); err != nil {
 		return err
 	}
-	_, kind, _ := ParseAlarm(k)
-	if name := AlarmName(kind); name != "" {
+	a, _ := ParseAlarm(k)
+	if name := AlarmName(a.Kind); name != "" {
 		return fmt.Errorf("%w: the alarm %s is raised, and a server refuses every write until it is disarmed",
 			ErrOdd, name)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
@@ -27,7 +28,34 @@ var (
 	ErrMissing = errors.New("no log")
 	// ErrDamaged is the error for a log that etcd never writes.
 	ErrDamaged = errors.New("damaged")
+	// ErrUnusable is the error for a data directory whose log is missing, is damaged, or does not
+	// continue the database; see func Unusable.
+	ErrUnusable = finding.WithLasting(errors.New("the log does not continue the database"),
+		"use the data directory of another member; or give the file member/snap/db, which is the database without the "+
+			"latest writes")
+	errNoLog = finding.WithLasting(ErrUnusable, "if etcd keeps its log elsewhere (etcd --wal-dir), save a snapshot "+
+		"with both folders: etcdshift save --data-dir DIR --wal-dir WAL OUT; else use the data directory of another "+
+		"member, or the file member/snap/db, which is the database without the latest writes")
 )
+
+// Unusable makes an error of the log one of its data directory.
+func Unusable(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, ErrMissing):
+		return fmt.Errorf("%w: %w", errNoLog, err)
+	}
+	return fmt.Errorf("%w: %w", ErrUnusable, err)
+}
+
+// UnusableIfDamaged is Unusable for an error of the log among others.
+func UnusableIfDamaged(err error) error {
+	if errors.Is(err, ErrDamaged) {
+		return Unusable(err)
+	}
+	return err
+}
 
 // Log is the log of a member, after a scan.
 type Log struct {
@@ -330,6 +358,22 @@ func (l *Log) Entries(ctx context.Context, from uint64) iter.Seq2[Entry, error] 
 
 func (p Position) before(o Position) bool {
 	return p.File < o.File || p.File == o.File && p.Offset < o.Offset
+}
+
+// Each calls fn with the entries from first to last.
+func (l *Log) Each(ctx context.Context, first, last uint64, fn func(Entry) error) error {
+	if first > last {
+		return nil
+	}
+	for e, err := range l.Entries(ctx, first) {
+		if err != nil || e.Index > last {
+			return err
+		}
+		if err := fn(e); err != nil || e.Index == last {
+			return err
+		}
+	}
+	return nil
 }
 
 // Read returns the entry at a position.

@@ -1,4 +1,4 @@
-package snapshot
+package replay
 
 import (
 	"bytes"
@@ -7,11 +7,13 @@ import (
 	"iter"
 
 	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // get returns the state of a key, nil if it does not exist.
-func (r *replay) get(key []byte) (*replayKey, error) {
-	if k, changed := r.keys.Get(&replayKey{key: string(key)}); changed {
+func (r *Replay) get(key []byte) (*keyState, error) {
+	if k, changed := r.keys.Get(&keyState{key: string(key)}); changed {
 		if k.version == 0 {
 			return nil, nil
 		}
@@ -20,23 +22,23 @@ func (r *replay) get(key []byte) (*replayKey, error) {
 	if r.base == nil {
 		return nil, nil
 	}
-	var rec Record
-	ordinal, found, err := r.x.find(key, &rec)
-	if err != nil || !found || rec.Tombstone {
+	var rec mvcc.Record
+	ordinal, found, err := r.base.Find(key, &rec)
+	if err != nil || !found {
 		return nil, err
 	}
 	return basedKey(&rec, ordinal), nil
 }
 
-func basedKey(rec *Record, ordinal uint32) *replayKey {
-	return &replayKey{key: string(rec.Key), create: rec.CreateRevision, mod: rec.ModRevision, version: rec.Version,
-		lease: rec.Lease, value: replayValue{based: true, ordinal: ordinal}}
+func basedKey(rec *mvcc.Record, ordinal uint32) *keyState {
+	return &keyState{key: string(rec.Key), create: rec.CreateRevision, mod: rec.ModRevision, version: rec.Version,
+		lease: rec.Lease, value: valueAt{based: true, ordinal: ordinal}}
 }
 
 // each yields the existing keys of a range in key order (etcd server/storage/mvcc/index.go): one
 // key if end is empty, all keys from key on if end is a zero byte.
-func (r *replay) each(ctx context.Context, key, end []byte) iter.Seq2[*replayKey, error] {
-	return stream.Of(func(yield func(*replayKey) error) error {
+func (r *Replay) each(ctx context.Context, key, end []byte) iter.Seq2[*keyState, error] {
+	return stream.Of(func(yield func(*keyState) error) error {
 		if err := ctx.Err(); err != nil { // one entry may have millions of conditions
 			return err
 		}
@@ -48,8 +50,8 @@ func (r *replay) each(ctx context.Context, key, end []byte) iter.Seq2[*replayKey
 			return yield(k)
 		}
 		below := func(k string) bool { return bytes.Equal(end, []byte{0}) || k < string(end) }
-		var changed []*replayKey
-		r.keys.AscendGreaterOrEqual(&replayKey{key: string(key)}, func(k *replayKey) bool {
+		var changed []*keyState
+		r.keys.AscendGreaterOrEqual(&keyState{key: string(key)}, func(k *keyState) bool {
 			changed = append(changed, k)
 			return below(k.key)
 		})
@@ -66,7 +68,7 @@ func (r *replay) each(ctx context.Context, key, end []byte) iter.Seq2[*replayKey
 			changed = changed[1:]
 			return err
 		}
-		err := r.eachBased(ctx, key, func(k *replayKey) (more bool, err error) {
+		err := r.eachBased(ctx, key, func(k *keyState) (more bool, err error) {
 			if !below(k.key) {
 				return false, nil
 			}
@@ -86,31 +88,21 @@ func (r *replay) each(ctx context.Context, key, end []byte) iter.Seq2[*replayKey
 }
 
 // eachBased calls fn with the keys of the base from key on, in key order, while more is true.
-func (r *replay) eachBased(ctx context.Context, key []byte, fn func(*replayKey) (more bool, err error)) (err error) {
+func (r *Replay) eachBased(ctx context.Context, key []byte, fn func(*keyState) (more bool, err error)) error {
 	if r.base == nil {
 		return nil
 	}
-	if r.sorted == nil {
-		if r.sorted, err = r.base.Sorted(ctx, nil, r.x.revision()); err != nil {
-			return err
-		}
-	}
-	at, err := r.sorted.Search(key)
-	for more := true; more && err == nil && at < r.sorted.Len(); at++ {
-		var rec *Record
-		if rec, err = r.sorted.At(at); err == nil {
-			more, err = fn(basedKey(rec, r.sorted.ordinals[at]))
-		}
-		err = cmp.Or(err, r.read(readOfKey))
-	}
-	return err
+	return r.base.From(ctx, key, func(rec *mvcc.Record, ordinal uint32) (more bool, err error) {
+		more, err = fn(basedKey(rec, ordinal))
+		return more, cmp.Or(err, r.read(readOfKey))
+	})
 }
 
 // value returns the value at a place.
-func (r *replay) value(v replayValue) ([]byte, error) {
+func (r *Replay) value(v valueAt) ([]byte, error) {
 	if v.based {
-		var rec Record
-		err := r.x.read(func() error { return r.x.at(v.ordinal, &rec) })
+		var rec mvcc.Record
+		err := r.base.At(v.ordinal, &rec)
 		return rec.Value, cmp.Or(err, r.read(len(rec.Value)))
 	}
 	if v.len == 0 {
@@ -128,7 +120,7 @@ func (r *replay) value(v replayValue) ([]byte, error) {
 		}
 	}
 	if v.offset+v.len > len(data) {
-		return nil, ErrChanged
+		return nil, bolt.ErrChanged
 	}
 	return data[v.offset:][:v.len], nil
 }

@@ -1,4 +1,4 @@
-package snapshot
+package replay
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 )
 
 // write applies a put, a deletion or a transaction (etcd server/etcdserver/txn).
-func (r *replay) write(ctx context.Context, kind wal.Kind, request wal.Message) error {
+func (r *Replay) write(ctx context.Context, kind wal.Kind, request wal.Message) error {
 	full := len(r.alarms[mvcc.AlarmNoSpace]) > 0
 	switch kind {
 	case wal.Put:
@@ -61,7 +61,7 @@ func parsePut(m wal.Message) (p putRequest, err error) {
 
 // fits reports whether a put is possible: its lease exists, and so does the key whose value or
 // lease it keeps.
-func (r *replay) fits(p putRequest) (bool, error) {
+func (r *Replay) fits(p putRequest) (bool, error) {
 	if p.lease != 0 && r.leases[p.lease] == nil {
 		return false, nil
 	}
@@ -73,15 +73,15 @@ func (r *replay) fits(p putRequest) (bool, error) {
 }
 
 // put stores a new record of a key.
-func (r *replay) put(p putRequest) error {
+func (r *Replay) put(p putRequest) error {
 	old, err := r.get(p.key)
 	if err != nil {
 		return err
 	}
-	rev := r.revision + 1
-	k := &replayKey{key: string(p.key), create: rev, mod: rev, version: 1, lease: p.lease}
+	rev := r.Revision + 1
+	k := &keyState{key: string(p.key), create: rev, mod: rev, version: 1, lease: p.lease}
 	// p.value is a part of the data of the entry: both end in the same array
-	k.value = replayValue{at: r.entry.At, offset: cap(r.entry.Data) - cap(p.value), len: len(p.value)}
+	k.value = valueAt{at: r.entry.At, offset: cap(r.entry.Data) - cap(p.value), len: len(p.value)}
 	if old != nil {
 		k.create, k.version = old.create, old.version+1
 		if p.ignoreLease {
@@ -102,24 +102,24 @@ func (r *replay) put(p putRequest) error {
 		l.keys[k.key] = struct{}{}
 	}
 	r.keys.ReplaceOrInsert(k)
-	return r.store(&Record{Key: p.key, Value: p.value, CreateRevision: k.create, ModRevision: rev, Version: k.version,
+	return r.store(&mvcc.Record{Key: p.key, Value: p.value, CreateRevision: k.create, ModRevision: rev, Version: k.version,
 		Lease: k.lease})
 }
 
 // delete stores the deletion of an existing key.
-func (r *replay) delete(key string) error {
+func (r *Replay) delete(key string) error {
 	old, err := r.get([]byte(key))
 	if err != nil || old == nil {
 		return err
 	}
 	r.detach(old)
-	r.keys.ReplaceOrInsert(&replayKey{key: key})
-	return r.store(&Record{Key: []byte(key), Tombstone: true})
+	r.keys.ReplaceOrInsert(&keyState{key: key})
+	return r.store(&mvcc.Record{Key: []byte(key), Tombstone: true})
 }
 
 // detach removes a key from its lease. The keys of a lease of the base stay in leased: get knows
 // that they were changed.
-func (r *replay) detach(k *replayKey) {
+func (r *Replay) detach(k *keyState) {
 	if l := r.leases[k.lease]; l != nil {
 		delete(l.keys, k.key)
 	}
@@ -127,17 +127,17 @@ func (r *replay) detach(k *replayKey) {
 
 // store emits a record of the current entry. A short put that keeps a long value makes a long
 // record: without a limit a small log fills a disk.
-func (r *replay) store(rec *Record) error {
+func (r *Replay) store(rec *mvcc.Record) error {
 	if r.bytes += int64(len(rec.Key) + len(rec.Value)); r.bytes > r.most {
 		return r.refuse(fmt.Sprintf("the records of the log have more than %d bytes; --max-expand raises the limit",
 			r.most))
 	}
-	rec.Revision = Revision{Main: r.revision + 1, Sub: r.subs}
+	rec.Revision = mvcc.Revision{Main: r.Revision + 1, Sub: r.subs}
 	r.subs++
 	return r.emit(rec)
 }
 
-func (r *replay) deleteRange(ctx context.Context, request wal.Message) error {
+func (r *Replay) deleteRange(ctx context.Context, request wal.Message) error {
 	f, err := request.Fields()
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func hasPut(txn wal.Message, depth int) (puts bool, err error) {
 
 // path appends the result of the conditions of a transaction, and of each transaction in the chosen
 // branch, all on the state before.
-func (r *replay) path(ctx context.Context, txn wal.Message, path []bool) ([]bool, error) {
+func (r *Replay) path(ctx context.Context, txn wal.Message, path []bool) ([]bool, error) {
 	holds := true
 	err := txn.Each(wal.TxnCompare, func(m wal.Message) error {
 		if !holds {
@@ -226,7 +226,7 @@ func eachNested(txn wal.Message, holds bool, fn func(wal.Message) error) error {
 }
 
 // compare reports whether a condition holds.
-func (r *replay) compare(ctx context.Context, c wal.Compare) (bool, error) {
+func (r *Replay) compare(ctx context.Context, c wal.Compare) (bool, error) {
 	found := false
 	for k, err := range r.each(ctx, c.Key, c.End) {
 		if err != nil {
@@ -243,10 +243,10 @@ func (r *replay) compare(ctx context.Context, c wal.Compare) (bool, error) {
 	if c.Target == wal.CompareValue {
 		return false, nil
 	}
-	return r.compareKey(c, &replayKey{})
+	return r.compareKey(c, &keyState{})
 }
 
-func (r *replay) compareKey(c wal.Compare, k *replayKey) (bool, error) {
+func (r *Replay) compareKey(c wal.Compare, k *keyState) (bool, error) {
 	result := 0
 	switch c.Target {
 	case wal.CompareVersion:
@@ -279,7 +279,7 @@ func (r *replay) compareKey(c wal.Compare, k *replayKey) (bool, error) {
 
 // checkTxn reports whether every operation of the chosen branches is possible: else the transaction
 // does nothing. rest is the path behind the transaction.
-func (r *replay) checkTxn(txn wal.Message, path []bool) (fits bool, rest []bool, err error) {
+func (r *Replay) checkTxn(txn wal.Message, path []bool) (fits bool, rest []bool, err error) {
 	fits, rest = true, path[1:]
 	err = txn.Each(branch(path[0]), func(op wal.Message) error {
 		kind, request, err := op.Operation()
@@ -295,7 +295,7 @@ func (r *replay) checkTxn(txn wal.Message, path []bool) (fits bool, rest []bool,
 		case wal.Range:
 			f, bad := request.Fields()
 			rev := f.Number(wal.RangeRevision)
-			fits, err = rev == 0 || rev <= r.revision && rev >= r.compacted, bad
+			fits, err = rev == 0 || rev <= r.Revision && rev >= r.Compacted, bad
 		case wal.Txn:
 			fits, rest, err = r.checkTxn(request, rest)
 		}
@@ -305,7 +305,7 @@ func (r *replay) checkTxn(txn wal.Message, path []bool) (fits bool, rest []bool,
 }
 
 // execute runs the operations of the chosen branches. rest is the path behind the transaction.
-func (r *replay) execute(ctx context.Context, txn wal.Message, path []bool) (rest []bool, err error) {
+func (r *Replay) execute(ctx context.Context, txn wal.Message, path []bool) (rest []bool, err error) {
 	rest = path[1:]
 	err = txn.Each(branch(path[0]), func(op wal.Message) error {
 		kind, request, err := op.Operation()
