@@ -131,7 +131,7 @@ func Undecoded(t *Type, e *Entry) *Object {
 // nameClaims adds apiVersion and kind to the claims of a StatefulSet. Protobuf omits both fields; a
 // server adds them.
 func nameClaims(t *Type, content map[string]any) {
-	if t.Name() != "statefulsets.apps" {
+	if !hasClaims(t) {
 		return
 	}
 	spec, _ := content["spec"].(map[string]any)
@@ -141,6 +141,22 @@ func nameClaims(t *Type, content map[string]any) {
 			claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
 		}
 	}
+}
+
+func hasClaims(t *Type) bool { return t.Name() == "statefulsets.apps" }
+
+// Visit shows a visitor the content of NewObject, without metadata.managedFields. It returns false,
+// perhaps after a part of the content, if NewObject must decide.
+func (o *Object) Visit(to native.Visitor) bool {
+	v, is := o.Protobuf()
+	if !is || o.Type.CRD != nil || hasClaims(o.Type) {
+		return false
+	}
+	version := ""
+	if o.ModRevision > 0 {
+		version = strconv.FormatInt(o.ModRevision, 10)
+	}
+	return native.Visit(v, version, to)
 }
 
 // Protobuf returns the parsed value if the value is protobuf and of the kind of its key.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
@@ -49,6 +50,7 @@ type printer struct {
 	*finder
 	clock  compare.Clock // of the deletions
 	hidden bool          // something in a printed object was redacted
+	spare  sync.Pool     // of *[]byte, for texts
 }
 
 // single reports whether one object is asked for: a name stands for one object in one namespace
@@ -77,14 +79,25 @@ func (p *printer) print() error {
 // contents runs fn on every readable object, redacted, and without managedFields unless
 // --show-managed-fields was given. Before, work runs on all processors; nil for none.
 func (p *printer) contents(work func(o *gotten), fn func(o *gotten) error) error {
-	prepare := func(o *gotten) {
-		if p.choose(o) {
-			if p.redact(o, p.ManagedFields); work != nil {
-				work(o)
-			}
+	return p.readable(func(o *gotten) {
+		if p.prepare(o) && work != nil {
+			work(o)
 		}
+	}, fn)
+}
+
+// prepare decodes and redacts an object, and reports whether it is readable and selected.
+func (p *printer) prepare(o *gotten) bool {
+	chosen := p.choose(o)
+	if chosen {
+		p.redact(o, p.ManagedFields)
 	}
-	return p.each(prepare, func(_ Asked, o *gotten) error {
+	return chosen
+}
+
+// readable runs fn on every readable object after work.
+func (p *printer) readable(work func(o *gotten), fn func(o *gotten) error) error {
+	return p.each(work, func(_ Asked, o *gotten) error {
 		if o.Err != nil {
 			return nil
 		}
@@ -144,10 +157,12 @@ func (p *printer) printDocument() error {
 	}
 	end := ListEnd{Kind: "List"}
 	encode := func(o *gotten) {
-		o.text, o.err = list.Encode(o.Content)
-		o.Content = nil
+		if !p.write(o) && p.prepare(o) {
+			o.text, o.err = list.Encode(o.Content)
+			o.Content = nil
+		}
 	}
-	err = p.contents(encode, func(o *gotten) error {
+	err = p.readable(encode, func(o *gotten) error {
 		if p.Deleted {
 			at := deletedAt{Revision: o.deletedAt, FreePage: o.freePage}
 			if at.Revision > 0 {
@@ -155,12 +170,42 @@ func (p *printer) printDocument() error {
 			}
 			end.Deletions = append(end.Deletions, at)
 		}
-		return list.AddEncoded(o.text, o.err)
+		text := o.text
+		err := list.AddEncoded(text, o.err)
+		p.spare.Put(&text)
+		return err
 	})
 	if err != nil {
 		return err
 	}
 	return list.End(end)
+}
+
+// write writes the JSON of an undecoded object, in a tenth of the time of prepare and Encode. It
+// returns false if the output needs more: a choice by content, other formats, redacted secrets.
+func (p *printer) write(o *gotten) bool {
+	if p.Format != "json" || p.ManagedFields || p.Where != nil || !p.Selector.Empty() || !o.undecoded() {
+		return false
+	}
+	spare, _ := p.spare.Get().(*[]byte)
+	if spare == nil {
+		spare = new([]byte)
+	}
+	c := render.NewItem((*spare)[:0])
+	sure := true
+	if p.hide == nil {
+		sure = o.Visit(c)
+	} else {
+		glance := p.hide.Glance(o.Key, c)
+		sure = o.Visit(glance) && glance.Sure()
+	}
+	var written bool
+	if o.text, written = c.Bytes(); sure && written {
+		return true
+	}
+	*spare, o.text = o.text, nil
+	p.spare.Put(spare)
+	return false
 }
 
 // printTemplate runs a JSONPath or Go template over the object, or the List, in memory.

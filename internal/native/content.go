@@ -3,23 +3,121 @@ package native
 import (
 	"encoding/base64"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/etcdshift/etcdshift/encoding"
 )
 
+// Visitor is shown JSON content in the order of its text: the names of a map are sorted.
+type Visitor interface {
+	Begin(list bool, n int) // a map or a list of n values; each value of a map follows its Name
+	Name(name string)
+	Text(text string)
+	Value(v any) // any other value, also a map or list of a type that defines its content itself
+	End()
+}
+
 // Content converts a typed object to JSON content, like runtime.DefaultUnstructuredConverter but
-// faster. Some types panic on bytes that no server stores, such as an invalid quantity.
+// faster.
 func Content(obj runtime.Object) (content map[string]any, err error) {
+	m := maker{open: make([]making, 0, usual)}
+	if err := show(obj, &m); err != nil {
+		return nil, err
+	}
+	return m.made.(map[string]any), nil
+}
+
+// Visit shows a visitor the content of a stored protobuf value, without metadata.managedFields and
+// with metadata.resourceVersion if it is not "". No maps are made. It returns false, perhaps after
+// a part of the content, if DecodeParsed must decide.
+func Visit(v encoding.Value, resourceVersion string, to Visitor) bool {
+	obj, err := decodeProtobuf(v)
+	if err != nil {
+		return false
+	}
+	dropManaged(obj)
+	of, err := meta.Accessor(obj)
+	if err != nil || of.GetManagedFields() != nil {
+		return false
+	}
+	if resourceVersion != "" {
+		of.SetResourceVersion(resourceVersion)
+	}
+	kind := obj.GetObjectKind()
+	kind.SetGroupVersionKind(v.GVK)
+	return kind.GroupVersionKind() == v.GVK && show(obj, to) == nil
+}
+
+// show shows the content of a typed object to a visitor. Some types panic on bytes that no server
+// stores, such as an invalid quantity.
+func show(obj runtime.Object, to Visitor) (err error) {
 	defer func() {
 		if recover() != nil { // an error may quote the value
-			content, err = nil, errFieldType
+			err = errFieldType
 		}
 	}()
 	v := reflect.ValueOf(obj).Elem()
-	return contentPlans().of(v.Type()).content(v).(map[string]any), nil
+	contentPlans().of(v.Type()).visit(v, to)
+	return nil
+}
+
+// maker makes content in maps and lists.
+type maker struct {
+	open []making
+	made any
+}
+
+const usual = 16 // levels of most content
+
+// making is a begun map or list.
+type making struct {
+	fields map[string]any
+	list   []any
+	name   string // of the next field
+}
+
+// Begin implements Visitor.
+func (m *maker) Begin(list bool, n int) {
+	if list {
+		m.open = append(m.open, making{list: make([]any, 0, n)})
+	} else {
+		m.open = append(m.open, making{fields: make(map[string]any, n)})
+	}
+}
+
+// Name implements Visitor.
+func (m *maker) Name(name string) { m.open[len(m.open)-1].name = name }
+
+// Text implements Visitor.
+func (m *maker) Text(text string) { m.Value(text) }
+
+// Value implements Visitor.
+func (m *maker) Value(v any) {
+	if len(m.open) == 0 {
+		m.made = v
+		return
+	}
+	if in := &m.open[len(m.open)-1]; in.fields != nil {
+		in.fields[in.name] = v
+	} else {
+		in.list = append(in.list, v)
+	}
+}
+
+// End implements Visitor.
+func (m *maker) End() {
+	made := m.open[len(m.open)-1]
+	if m.open = m.open[:len(m.open)-1]; made.fields != nil {
+		m.Value(made.fields)
+	} else {
+		m.Value(made.list)
+	}
 }
 
 // contentPlans has the plans of types converted before.
@@ -38,10 +136,14 @@ type contentPlan struct {
 	fields []contentField
 }
 
+// most bounds the fields of a struct.
+const most = 64
+
+// contentField is a field of a struct, or of a struct embedded in it.
 type contentField struct {
 	*contentPlan
-	index     int
-	name      string // "" for the fields of an embedded struct
+	path      []int
+	name      string // "" for an embedded type
 	omitEmpty bool
 	omitZero  func(reflect.Value) bool // nil if zero is content
 }
@@ -67,20 +169,31 @@ func (p *planned) plan(t reflect.Type) *contentPlan {
 		plan.below = p.plan(t.Elem())
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if f := p.field(t.Field(i), i); f.name != "-" {
-				plan.fields = append(plan.fields, f)
-			}
+			plan.fields = append(plan.fields, p.fieldsOf(t.Field(i), i)...)
 		}
+		slices.SortFunc(plan.fields, func(a, b contentField) int { return strings.Compare(a.name, b.name) })
 	}
 	return plan
 }
 
-func (p *planned) field(of reflect.StructField, index int) contentField {
+// fieldsOf returns a field, or the fields of an embedded struct. Other embedded types have no
+// content.
+func (p *planned) fieldsOf(of reflect.StructField, index int) (fields []contentField) {
 	name, options, _ := strings.Cut(of.Tag.Get("json"), ",")
-	if name == "" && !of.Anonymous {
+	plan := p.plan(of.Type)
+	switch {
+	case name == "-":
+		return nil
+	case name == "" && of.Anonymous:
+		for _, f := range plan.fields {
+			f.path = slices.Insert(slices.Clone(f.path), 0, index)
+			fields = append(fields, f)
+		}
+		return fields
+	case name == "":
 		name = of.Name
 	}
-	f := contentField{contentPlan: p.plan(of.Type), index: index, name: name}
+	f := contentField{contentPlan: plan, path: []int{index}, name: name}
 	for option := range strings.SplitSeq(options, ",") {
 		switch option {
 		case "omitempty":
@@ -89,76 +202,104 @@ func (p *planned) field(of reflect.StructField, index int) contentField {
 			f.omitZero = value.OmitZeroFunc(of.Type)
 		}
 	}
-	return f
+	return []contentField{f}
 }
 
-func (p *contentPlan) content(v reflect.Value) any {
+// visit shows the content of a value to a visitor.
+func (p *contentPlan) visit(v reflect.Value, to Visitor) {
 	if p.own != nil {
 		content, err := p.own.ToUnstructured(v)
 		if err != nil {
 			panic(err)
 		}
-		return content
+		if text, is := content.(string); is {
+			to.Text(text)
+			return
+		}
+		to.Value(content)
+		return
 	}
 	switch p.kind {
 	case reflect.String:
-		return v.String()
+		to.Text(v.String())
+		return
 	case reflect.Bool:
-		return v.Bool()
+		to.Value(v.Bool())
+		return
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return v.Int()
+		to.Value(v.Int())
+		return
 	case reflect.Float32, reflect.Float64:
-		return v.Float()
+		to.Value(v.Float())
+		return
 	case reflect.Struct:
-		content := make(map[string]any, p.count(v))
-		p.addTo(content, v)
-		return content
+		p.visitFields(v, to)
+		return
 	}
-	if v.IsNil() {
-		return nil
-	}
-	switch p.kind {
-	case reflect.Pointer:
-		return p.below.content(v.Elem())
-	case reflect.Map:
-		content := make(map[string]any, v.Len())
-		for key, value := range v.Seq2() {
-			content[key.String()] = p.below.content(value)
+	switch {
+	case v.IsNil():
+		to.Value(nil)
+	case p.kind == reflect.Pointer:
+		p.below.visit(v.Elem(), to)
+	case p.kind == reflect.Map:
+		p.visitMap(v, to)
+	case p.below.kind == reflect.Uint8:
+		to.Text(base64.StdEncoding.EncodeToString(v.Bytes()))
+	default:
+		to.Begin(true, v.Len())
+		for i := range v.Len() {
+			p.below.visit(v.Index(i), to)
 		}
-		return content
+		to.End()
 	}
-	if p.below.kind == reflect.Uint8 {
-		return base64.StdEncoding.EncodeToString(v.Bytes())
-	}
-	content := make([]any, v.Len())
-	for i := range content {
-		content[i] = p.below.content(v.Index(i))
-	}
-	return content
 }
 
-// count returns the number of fields in the content of a struct, for a map without spare room.
-func (p *contentPlan) count(v reflect.Value) (n int) {
+func (p *contentPlan) visitFields(v reflect.Value, to Visitor) {
+	var shown [most]bool
+	n := 0
 	for i := range p.fields {
-		if f := &p.fields[i]; f.name != "" && !f.omits(v.Field(f.index)) {
+		if f := &p.fields[i]; !f.omits(f.of(v)) {
+			shown[i] = true
 			n++
 		}
 	}
-	return n
-}
-
-// addTo adds the fields of a struct to its content.
-func (p *contentPlan) addTo(content map[string]any, v reflect.Value) {
+	to.Begin(false, n)
 	for i := range p.fields {
-		f := &p.fields[i]
-		switch field := v.Field(f.index); {
-		case f.omits(field):
-		case f.name == "":
-			f.addTo(content, field)
-		default:
-			content[f.name] = f.content(field)
+		if f := &p.fields[i]; shown[i] {
+			to.Name(f.name)
+			f.visit(f.of(v), to)
 		}
 	}
+	to.End()
+}
+
+func (p *contentPlan) visitMap(v reflect.Value, to Visitor) {
+	const few = 16
+	keys := make([]string, 0, few)
+	for key := range v.Seq() {
+		keys = append(keys, key.String())
+	}
+	slices.Sort(keys)
+	to.Begin(false, len(keys))
+	texts, isTexts := v.Interface().(map[string]string)
+	for _, key := range keys {
+		to.Name(key)
+		if isTexts {
+			to.Text(texts[key])
+			continue
+		}
+		p.below.visit(v.MapIndex(reflect.ValueOf(key).Convert(v.Type().Key())), to)
+	}
+	to.End()
+}
+
+// of returns the field of a struct.
+func (f *contentField) of(v reflect.Value) reflect.Value {
+	v = v.Field(f.path[0])
+	for _, i := range f.path[1:] {
+		v = v.Field(i)
+	}
+	return v
 }
 
 // omits reports whether the content lacks a field with that value.
