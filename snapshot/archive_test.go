@@ -44,8 +44,8 @@ func TestArchives(t *testing.T) {
 	openShift := tarOf(t, "backup/static_kuberesources_2026.tar.gz", resources, "backup/snapshot_2026.db", b)
 	raw := b[:len(b)-32]
 	for name, packed := range map[string][]byte{
-		"RKE1": zipped(t, member{zip.FileHeader{Name: "backup/one"}, b},
-			member{zip.FileHeader{Name: "backup/one.rkestate"}, state}),
+		"RKE1": zipped(t, archived{zip.FileHeader{Name: "backup/one"}, b},
+			archived{zip.FileHeader{Name: "backup/one.rkestate"}, state}),
 		"tar": openShift, "tar.gz": gzipped(t, openShift), "tar.zst": zstandard(t, openShift),
 		"first":    gzipped(t, tarOf(t, "snapshot.db", b, "state", state)),
 		"data dir": tarOf(t, "etcd/member/wal/0.wal", bytes.Repeat([]byte{0, 1}, 1<<20), "etcd/member/snap/db", raw),
@@ -83,7 +83,7 @@ func TestArchivesRefused(t *testing.T) {
 		"none": {tarOf(t, "a", text, "b\x1b[2J", text), ErrNotSnapshot,
 			`a tar archive of 2 files, none of which is a database: "a", "b\x1b[2J"`},
 		"no file": {tarOf(t), ErrNotSnapshot, "a tar archive of 0 files"},
-		"zip of none": {zipped(t, member{zip.FileHeader{Name: "a"}, text}, member{zip.FileHeader{Name: "b"}, text}),
+		"zip of none": {zipped(t, archived{zip.FileHeader{Name: "a"}, text}, archived{zip.FileHeader{Name: "b"}, text}),
 			ErrNotSnapshot, "a zip archive of 2 files, none of which"},
 		"two": {gzipped(t, tarOf(t, "a", b, "x", text, "b", b)), ErrNotSnapshot,
 			`a tar archive with several databases, "a", "b"; extract one of them`},
@@ -93,8 +93,8 @@ func TestArchivesRefused(t *testing.T) {
 		"bomb in gzip": {gzipped(t, tarOf(t, "zeros", make([]byte, 200<<20), "b", b)), ErrExpand, "more than 200-fold"},
 		"twice": {tarOf(t, "a.gz", gzipped(t, b), "b", text), ErrNotSnapshot,
 			`: "a.gz", "b"; if the snapshot is in a compressed one ("a.gz"), extract that first`},
-		"zip twice": {zipped(t, member{zip.FileHeader{Name: "a"}, text},
-			member{zip.FileHeader{Name: "b.zst"}, zstandard(t, b)}), ErrNotSnapshot, `("b.zst"), extract`},
+		"zip twice": {zipped(t, archived{zip.FileHeader{Name: "a"}, text},
+			archived{zip.FileHeader{Name: "b.zst"}, zstandard(t, b)}), ErrNotSnapshot, `("b.zst"), extract`},
 	} {
 		_, err := expanding(t, tt.packed, Config{})
 		require.ErrorIs(t, err, tt.is, name)
@@ -148,13 +148,13 @@ func zstandard(t testing.TB, parts ...[]byte) []byte {
 	return out
 }
 
-// member is a file of a zip archive.
-type member struct {
+// archived is a file of a zip archive.
+type archived struct {
 	header  zip.FileHeader
 	content []byte
 }
 
-func zipped(t testing.TB, members ...member) []byte {
+func zipped(t testing.TB, members ...archived) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
@@ -169,7 +169,7 @@ func zipped(t testing.TB, members ...member) []byte {
 // asK3s returns a snapshot in an archive of k3s (pkg/etcd/snapshot.go, compressSnapshot).
 func asK3s(t testing.TB, b []byte) []byte {
 	t.Helper()
-	return zipped(t, member{zip.FileHeader{Name: "on-demand-server-1-1700000000", Method: zip.Deflate,
+	return zipped(t, archived{zip.FileHeader{Name: "on-demand-server-1-1700000000", Method: zip.Deflate,
 		Modified: time.Now()}, b})
 }
 
@@ -182,9 +182,9 @@ func compressed(t testing.TB, b []byte) map[string][]byte {
 		"gzip": gzipped(t, b), "gzip of two members": gzipped(t, b[:half], nil, b[half:]),
 		"zstd": zstandard(t, b), "zstd of two frames": zstandard(t, b[:half], b[half:]),
 		"zstd after a skippable frame": skippable,
-		"zip":                          asK3s(t, b), "zip, stored": zipped(t, member{zip.FileHeader{Name: "x"}, b}),
-		"zip of a folder": zipped(t, member{zip.FileHeader{Name: "../up/"}, nil},
-			member{zip.FileHeader{Name: "../../etc/passwd", Method: zip.Deflate}, b}),
+		"zip":                          asK3s(t, b), "zip, stored": zipped(t, archived{zip.FileHeader{Name: "x"}, b}),
+		"zip of a folder": zipped(t, archived{zip.FileHeader{Name: "../up/"}, nil},
+			archived{zip.FileHeader{Name: "../../etc/passwd", Method: zip.Deflate}, b}),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/snapshot/internal/etcdbrctl"
 	"github.com/etcdshift/etcdshift/snapshot/internal/expand"
+	"github.com/etcdshift/etcdshift/snapshot/internal/member"
 )
 
 // ErrBackups is returned for delta snapshots of etcdbrctl that do not continue their full snapshot.
@@ -20,7 +21,7 @@ const Etcdbrctl = "etcdbrctl"
 // isBackups reports whether the path is that of a folder of etcdbrctl, or of a delta snapshot.
 func (in *input) isBackups(cfg Config) bool {
 	if in.info.IsDir() {
-		_, dataDir := findDataDir(in.path)
+		_, dataDir := member.Find(in.path)
 		return !dataDir && IsFolder(in.path)
 	}
 	b, is := etcdbrctl.Parse(in.path)

@@ -1,19 +1,16 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 
-	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot/internal/etcdbrctl"
+	"github.com/etcdshift/etcdshift/snapshot/internal/member"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 	"github.com/etcdshift/etcdshift/snapshot/internal/replay"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
@@ -22,40 +19,19 @@ import (
 // Errors of a data directory.
 var (
 	// ErrRunning is returned for a data directory whose database an etcd has open.
-	ErrRunning = finding.WithHint(errors.New("an etcd uses the data directory"),
-		"take a snapshot of the running member with \"etcdshift save OUT\", or stop the member")
+	ErrRunning = member.ErrRunning
 	// ErrLog is returned for a data directory whose log is missing, is damaged, or does not
 	// continue the database.
 	ErrLog = wal.ErrUnusable
-
-	// errNoGivenLog is ErrLog for a folder of Config.LogDir without a log.
-	errNoGivenLog = finding.WithLasting(ErrLog, "give the folder of this member's log, with its files *.wal")
 )
 
-// dataDir is the data directory of a member.
-type dataDir struct {
-	db  string // the path of the database
-	log string // the folder of the log
-	own bool   // the log is that of the directory
-
-	peers []string // data directories of other members
-}
-
-// findDataDir returns the parts of a data directory, or of its folder "member".
-func findDataDir(path string) (d dataDir, is bool) {
-	for _, member := range []string{filepath.Join(path, "member"), path} {
-		d = dataDir{filepath.Join(member, "snap", "db"), filepath.Join(member, "wal"), true, nil}
-		if info, err := os.Stat(d.db); err == nil && info.Mode().IsRegular() {
-			return d, true
-		}
-	}
-	return d, false
-}
+// PeerError is an error about a member of Config.Peers.
+type PeerError = member.PeerError
 
 // IsFolder reports whether [Open] reads the folder at path: the data directory of an etcd member or
 // its folder "member", or a folder with snapshots of etcdbrctl.
 func IsFolder(path string) bool {
-	_, is := findDataDir(path)
+	_, is := member.Find(path)
 	if !is {
 		_, _, is, _ = etcdbrctl.Find(path, etcdbrctl.Until{})
 	}
@@ -78,40 +54,26 @@ func (in *input) DataDir() *DataDir { return in.directory }
 // loadDirectory opens the database of a data directory. If entries of the log follow it, in.file is
 // a scratch file with the database after these entries, which a restarted server would have.
 func (in *input) loadDirectory(ctx context.Context, cfg Config) (size int64, err error) {
-	d, is := findDataDir(in.path)
+	d, is := member.Find(in.path)
 	if !is {
 		return 0, fmt.Errorf("%w: a directory without member/snap/db is not the data directory of an etcd "+
 			"member, and this one has no snapshots of etcdbrctl", ErrNotSnapshot)
 	}
 	if cfg.LogDir != "" {
-		d.log, d.own = cfg.LogDir, false
+		d.Log, d.IsGiven = cfg.LogDir, true
 	}
-	d.peers = cfg.Peers
+	d.Peers = cfg.Peers
 	size, err = in.loadMember(ctx, cfg, d)
-	if received := d.received(err); received != "" { // a server takes it for its database
-		d.db = received
+	if received := d.Received(err); received != "" { // a server takes it for its database
+		d.Database = received
 		return in.loadMember(ctx, cfg, d)
 	}
 	return size, err
 }
 
-// received returns the path of the database that a member received from its leader before the first
-// entry of its log; "" if err is no gap, or without such a file.
-func (d dataDir) received(err error) string {
-	var missing gap
-	if !errors.As(err, &missing) {
-		return ""
-	}
-	path := filepath.Join(filepath.Dir(d.db), fmt.Sprintf("%016x.snap.db", missing.first-1))
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	return path
-}
-
 // loadMember is loadDirectory for the parts of a data directory.
-func (in *input) loadMember(ctx context.Context, cfg Config, d dataDir) (size int64, err error) {
-	f, err := openNow(d.db)
+func (in *input) loadMember(ctx context.Context, cfg Config, d member.Dir) (size int64, err error) {
+	f, err := openNow(d.Database)
 	if err != nil {
 		return 0, err
 	}
@@ -120,49 +82,52 @@ func (in *input) loadMember(ctx context.Context, cfg Config, d dataDir) (size in
 			err = errors.Join(err, f.Close())
 		}
 	}()
-	if inUse(f) {
+	if member.InUse(f) {
 		return 0, ErrRunning
 	}
-	info, err := in.watch(d.db)
+	info, err := in.watch(d.Database)
 	if err != nil {
 		return 0, err
 	}
-	base, err := Open(ctx, d.db, Config{SkipDigest: true, File: f, KeepFile: true})
+	base, err := Open(ctx, d.Database, Config{SkipDigest: true, File: f, KeepFile: true})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, base.Close()) }()
-	t, err := newTail(ctx, base, d)
+	state, err := base.memberState(ctx)
 	if err != nil {
 		return 0, err
 	}
-	t.most = cfg.limit()
-	in.directory = &DataDir{
-		Cluster: strconv.FormatUint(t.log.Cluster, 16), Member: strconv.FormatUint(t.log.Node, 16),
-		Database: t.begin, Entry: t.end, Uncommitted: t.log.Last - t.end,
+	t, err := member.NewTail(ctx, d, state)
+	if err != nil {
+		return 0, err
 	}
-	in.logFolder = d.log
-	for _, path := range t.log.Files() {
+	in.directory = &DataDir{
+		Cluster: strconv.FormatUint(t.Log.Cluster, 16), Member: strconv.FormatUint(t.Log.Node, 16),
+		Database: t.Begin, Entry: t.End, Uncommitted: t.Log.Last - t.End,
+	}
+	in.logFolder = d.Log
+	for _, path := range t.Log.Files() {
 		if _, err := in.watch(path); err != nil {
 			return 0, err
 		}
 	}
-	if t.end == t.begin {
+	if t.End == t.Begin {
 		in.file = f
 		in.warn("a data directory: its log has no entry after the database")
-		return info.Size(), t.say(ctx, in)
+		return info.Size(), in.warnOf(t.Warnings(ctx))
 	}
 	out, err := scratch(cfg)
 	if err != nil {
 		return 0, err
 	}
 	in.file = out
-	if size, err = t.write(ctx, out); err != nil {
+	if size, err = base.follow(ctx, t, out, cfg.limit()); err != nil {
 		return 0, err
 	}
-	in.warn("a data directory: its database ends with entry %d, and %d later entries of its log are added", t.begin,
-		t.end-t.begin)
-	return size, t.say(ctx, in)
+	in.warn("a data directory: its database ends with entry %d, and %d later entries of its log are added", t.Begin,
+		t.End-t.Begin)
+	return size, in.warnOf(t.Warnings(ctx))
 }
 
 // watch lets unchanged compare the file at path with its state of now.
@@ -174,155 +139,52 @@ func (in *input) watch(path string) (fs.FileInfo, error) {
 	return info, reason(err)
 }
 
-// tail is the part of a log after a database.
-type tail struct {
-	base       *Snapshot
-	log        *wal.Log
-	begin, end uint64 // the entry of the database, and the last one to apply
-	change     uint64 // the last entry that the voters of the database decide about
-	members    int    // entries that change members, not applied
-	peers      bool   // logs of other members are known
-	most       int64  // limit of the bytes of the records
-	why        string // later entries are left out; "" if they may not be committed
+// warnOf adds warnings, and returns the error.
+func (in *input) warnOf(warnings []string, err error) error {
+	in.warnings = append(in.warnings, warnings...)
+	return err
 }
 
-// newTail finds the entries of the log that a restarted server applies to base.
-func newTail(ctx context.Context, base *Snapshot, d dataDir) (*tail, error) {
-	st, err := base.Cluster(ctx)
+// memberState returns the state of the database for its log.
+func (s *Snapshot) memberState(ctx context.Context) (db member.State, err error) {
+	st, err := s.Cluster(ctx)
 	if err != nil {
-		return nil, err
+		return db, err
 	}
-	t := &tail{base: base, begin: st.ConsistentIndex}
-	if t.log, err = wal.Scan(ctx, d.log, t.begin); err != nil {
-		if errors.Is(err, wal.ErrMissing) && !d.own {
-			return nil, fmt.Errorf("%w: %w", errNoGivenLog, err)
+	db = member.State{Entry: st.ConsistentIndex, Term: st.Term}
+	for _, m := range st.Members {
+		db.Members = append(db.Members, member.Member{ID: m.ID, Learner: m.Learner})
+	}
+	return db, s.entries(ctx, mvcc.MetaBucket, func(k, v []byte) error {
+		if string(k) == "confState" {
+			db.ConfState = append([]byte{}, v...)
 		}
-		return nil, wal.Unusable(err)
-	}
-	voters, err := voterSets(ctx, base, &st)
-	if err != nil {
-		return nil, err
-	}
-	t.end = min(t.log.Last, max(t.begin, t.log.Commit))
-	switch first := max(t.log.First, 1); {
-	case first > t.begin+1:
-		err = gap{t.begin, first}
-	case t.log.Last < t.begin:
-		err = fmt.Errorf("the database ends with entry %d, and the log with entry %d: they are not of the same "+
-			"member, or the log lost its end", t.begin, t.log.Last)
-	default:
-		err = t.checkTerm(ctx, st.Term)
-	}
-	if err != nil {
-		return nil, wal.Unusable(err)
-	}
-	if voters, err = t.findChange(ctx, voters); err != nil {
-		return nil, wal.Unusable(err)
-	}
-	others := func(set []uint64) bool { return len(set) != 1 || set[0] != t.log.Node }
-	if len(voters) > 0 && !slices.ContainsFunc(voters, others) { // a lone voter commits all
-		t.end = max(t.end, t.change)
-	}
-	if t.peers = len(d.peers) > 0; t.peers {
-		t.end, err = t.majority(ctx, d.peers, voters)
-	}
-	return t, err
-}
-
-// gap is the error for a log that begins too late.
-type gap struct{ database, first uint64 }
-
-func (g gap) Error() string {
-	return fmt.Sprintf("the database ends with entry %d, and the log begins with entry %d: etcd does not start "+
-		"(\"failed to find database snapshot file\")", g.database, g.first)
-}
-
-// checkTerm compares the term of the database with the term of its entry in the log, if both are
-// known.
-func (t *tail) checkTerm(ctx context.Context, term uint64) error {
-	if term == 0 || t.log.First == 0 || t.begin < t.log.First {
 		return nil
-	}
-	for e, err := range t.log.Entries(ctx, t.begin) {
-		if err != nil || e.Index == t.begin && e.Term == term {
-			return err
-		}
-		return fmt.Errorf("entry %d is of term %d in the log, and of term %d in the database: they are not of the "+
-			"same member", t.begin, e.Term, term)
-	}
-	return nil
-}
-
-// write writes the database after the entries to an empty file, and returns its size.
-func (t *tail) write(ctx context.Context, out *os.File) (size int64, err error) {
-	err = t.base.Guard(func() error {
-		size, err = t.image(ctx, out)
-		return err
 	})
-	return size, wal.UnusableIfDamaged(err)
 }
 
-// image is write within the guard of the database: a copy of the pages, and new pages for the
-// records and the other changes.
-func (t *tail) image(ctx context.Context, out *os.File) (int64, error) {
+// follow writes s after the entries of t to an empty file, and returns its size: a copy of the
+// pages, and new pages for the records and the other changes. The records have at most most bytes.
+func (s *Snapshot) follow(ctx context.Context, t *member.Tail, out *os.File, most int64) (size int64, err error) {
 	var r *replay.Replay
 	var term uint64
 	records := func(add func(*Record) error) (err error) {
-		if r, err = t.base.replay(ctx, t.log, t.most, add); err != nil {
+		if r, err = s.replay(ctx, t.Log, most, add); err != nil {
 			return err
 		}
-		return t.log.Each(ctx, t.begin+1, t.end, func(e wal.Entry) error {
+		return t.Log.Each(ctx, t.Begin+1, t.End, func(e wal.Entry) error {
 			term = e.Term
 			return r.Apply(ctx, e)
 		})
 	}
-	return t.base.onTop(ctx, out, records, func() map[string]map[string][]byte {
-		r.Set(mvcc.MetaBucket, []byte("consistent_index"), binary.BigEndian.AppendUint64(nil, t.end))
-		r.Set(mvcc.MetaBucket, []byte("term"), binary.BigEndian.AppendUint64(nil, term))
-		t.members = r.Members
-		return r.Edits
-	})
-}
-
-// say warns about the end of the log, about changed members, and about entries that were left out.
-func (t *tail) say(ctx context.Context, in *input) error {
-	if t.log.Torn != "" {
-		in.warn("%s: the last entry is incomplete; it is left out, as etcd does after a crash", t.log.Torn)
-	}
-	if t.members > 0 {
-		in.warn("%d of these entries change members of the cluster and are not applied: the members shown are "+
-			"those of the database", t.members)
-	}
-	var keys []string
-	n := 0
-	err := t.log.Each(ctx, t.end+1, t.log.Last, func(e wal.Entry) error {
-		n++
-		return e.Keys(func(key []byte) {
-			if len(keys) < maxNamed && !slices.Contains(keys, string(key)) {
-				keys = append(keys, string(mvcc.Clip(key)))
-			}
+	err = s.Guard(func() error {
+		size, err = s.onTop(ctx, out, records, func() map[string]map[string][]byte {
+			r.Set(mvcc.MetaBucket, []byte("consistent_index"), binary.BigEndian.AppendUint64(nil, t.End))
+			r.Set(mvcc.MetaBucket, []byte("term"), binary.BigEndian.AppendUint64(nil, term))
+			t.Members = r.Members
+			return r.Edits
 		})
+		return err
 	})
-	if err != nil {
-		return wal.Unusable(err)
-	}
-	if n > 0 {
-		text := ""
-		if len(keys) > 0 {
-			text = fmt.Sprintf("; they write %q", keys)
-		}
-		if len(keys) == maxNamed {
-			text += " and others"
-		}
-		why := "this member does not know whether they are committed, and other members may have them"
-		if t.peers {
-			why = "the logs do not prove that they are committed"
-		}
-		why = cmp.Or(t.why, why)
-		in.warn("%d entries of the log after entry %d are left out: %s%s", n, t.end, why, text)
-	}
-	return nil
+	return size, wal.UnusableIfDamaged(err)
 }
-
-// maxNamed limits the keys in a warning.
-const maxNamed = 20

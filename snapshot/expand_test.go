@@ -155,10 +155,10 @@ func TestCompressedRefused(t *testing.T) {
 	for _, at := range []int{8, bytes.Index(lzma, []byte("PK\x01\x02")) + 10} {
 		lzma[at] = 14
 	}
-	link := member{zip.FileHeader{Name: "link"}, []byte("/etc/passwd")}
+	link := archived{zip.FileHeader{Name: "link"}, []byte("/etc/passwd")}
 	link.header.SetMode(fs.ModeSymlink | 0o777)
-	one := member{zip.FileHeader{Name: "a"}, b}
-	many := make([]member, 40_000)
+	one := archived{zip.FileHeader{Name: "a"}, b}
+	many := make([]archived, 40_000)
 	for i := range many {
 		many[i].header.Name = fmt.Sprint(i)
 	}
@@ -174,7 +174,7 @@ func TestCompressedRefused(t *testing.T) {
 		"empty zip":     {zipped(t), ErrNotSnapshot, "a zip archive of 0 files"},
 		"cut empty zip": {zipped(t)[:20], ErrTruncated, "its zip directory, which comes last"},
 		"cut zip":       {asK3s(t, b)[:2000], ErrTruncated, "its zip directory, which comes last"},
-		"a folder alone": {zipped(t, member{zip.FileHeader{Name: "a/"}, nil}), ErrNotSnapshot,
+		"a folder alone": {zipped(t, archived{zip.FileHeader{Name: "a/"}, nil}), ErrNotSnapshot,
 			"a zip archive of 0 files"},
 		"many files":   {zipped(t, many...), ErrNotSnapshot, "its zip directory is too long for one file"},
 		"a link":       {zipped(t, link), ErrNotSnapshot, "not a regular file"},

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/expand"
+	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 
 // Config configures Open. The zero value is the most careful setting.
@@ -93,9 +93,9 @@ func Begins(head []byte, limit int64) error {
 	return expand.Begins(head, limit)
 }
 
-// openNow opens a file for reading, and does not wait for the writer of a named pipe.
+// openNow is wal.OpenNow with an error without the path.
 func openNow(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := wal.OpenNow(path)
 	return f, reason(err)
 }
 

@@ -18,7 +18,6 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
-	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 
 // TestMajority reads three members that were killed together. Of one log, the entries it knows to
@@ -46,28 +45,6 @@ func TestMajority(t *testing.T) {
 		require.Equal(t, 7109-row.entry, s.DataDir().Uncommitted)
 		require.NoError(t, s.Close())
 	}
-
-	// with a later term known to a holder, only the known commit of another member counts; or the
-	// logs of all voters, if they end with one term.
-	logs := map[string]*wal.Log{}
-	var peers []peer
-	var ids []uint64
-	for _, name := range []string{"a", "b", "c"} {
-		logs[name] = must(wal.Scan(t.Context(), filepath.Join(path(name), "member", "wal"), 0))(t)
-		peers, ids = append(peers, peer{name, logs[name]}), append(ids, logs[name].Node)
-	}
-	one := &tail{log: logs["a"], end: 7100, change: 7109}
-	proven := func(peers []peer, voters ...[]uint64) uint64 {
-		return must(one.proven(t.Context(), peers, voters))(t)
-	}
-	require.EqualValues(t, 7100, proven(nil, []uint64{ids[0], 1, 2}))
-	logs["a"].Term++
-	require.EqualValues(t, 7104, proven(peers[1:2], ids))
-	require.EqualValues(t, 7104, proven(peers[1:], ids))
-	logs["b"].Term++
-	logs["c"].Term++
-	require.EqualValues(t, 7104, proven(peers[1:2], ids))
-	require.EqualValues(t, 7109, proven(peers[1:], ids))
 }
 
 // voter is a member with a crafted database and log: the database has entry 1, or nothing if it

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"io/fs"
-	"math"
 	"os"
 	"unsafe"
 
@@ -33,14 +32,3 @@ func unmap(data []byte) error {
 
 // onDisk returns the size of a file: Windows does not report the bytes on the disk.
 func onDisk(info fs.FileInfo) int64 { return info.Size() }
-
-// inUse reports whether another process has the database open. Bbolt locks one byte far behind the
-// end (bolt_windows.go, flock), so that all bytes can still be read.
-func inUse(f *os.File) bool {
-	at := &windows.Overlapped{Offset: math.MaxUint32, OffsetHigh: math.MaxUint32}
-	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
-	if err == nil {
-		_ = windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, at)
-	}
-	return err == windows.ERROR_LOCK_VIOLATION
-}

@@ -13,6 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/carve"
+	"github.com/etcdshift/etcdshift/snapshot/internal/member"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
@@ -142,12 +143,12 @@ func OpenRemains(ctx context.Context, paths []string, cfg Config) (_ *Remains, e
 	}()
 	for _, path := range paths {
 		name := path
-		if d, is := findDataDir(path); is {
-			name = d.db
-			logs = append(logs, d.log)
+		if d, is := member.Find(path); is {
+			name = d.Database
+			logs = append(logs, d.Log)
 		}
 		f, err := openNow(name) // load rejects a named pipe
-		if err == nil && name != path && inUse(f) {
+		if err == nil && name != path && member.InUse(f) {
 			err = errors.Join(ErrRunning, f.Close())
 		}
 		if err != nil {
@@ -164,11 +165,11 @@ func OpenRemains(ctx context.Context, paths []string, cfg Config) (_ *Remains, e
 		}
 	}
 	if cfg.LogDir != "" {
-		d, is := findDataDir(cfg.LogDir)
+		d, is := member.Find(cfg.LogDir)
 		if !is {
-			d.log = cfg.LogDir
+			d.Log = cfg.LogDir
 		}
-		logs = []string{d.log}
+		logs = []string{d.Log}
 	}
 	return r, r.Guard(func() error {
 		err := r.unite(ctx)

@@ -12,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/carve"
 	"github.com/etcdshift/etcdshift/snapshot/internal/infer"
+	"github.com/etcdshift/etcdshift/snapshot/internal/member"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
@@ -125,16 +126,16 @@ func (r *logReader) say(ctx context.Context) error {
 	if !hasAll(r.files, log) {
 		l.LeftOut = log.Last - l.Last
 	}
-	t := tail{log: log, begin: l.Last, end: l.Last}
+	t := member.Tail{Log: log, Begin: l.Last, End: l.Last}
 	if l.Inferred {
-		t.why = fmt.Sprintf("the first entries of the log are gone, so it counts only up to the last entry of %s",
+		t.Why = fmt.Sprintf("the first entries of the log are gone, so it counts only up to the last entry of %s",
 			r.base.path)
 	}
 	if log.Damage != nil {
 		l.Damage = log.Damage.Error()
 		l.warn("the log in %s counts only up to its damage: %v", l.Path, log.Damage)
 	}
-	return t.say(ctx, &l.input)
+	return l.warnOf(t.Warnings(ctx))
 }
 
 // add writes a record.

@@ -12,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/carve"
+	"github.com/etcdshift/etcdshift/snapshot/internal/member"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
@@ -117,7 +118,7 @@ func lastKnown(ctx context.Context, files []*ruin, log *wal.Log) (uint64, error)
 			continue
 		}
 		last = max(last, n)
-		ids := votersOf(f.meta["confState"])
+		ids := member.Voters(f.meta["confState"])
 		if len(ids) == 1 && ids[0] == log.Node && members <= n && log.Damage == nil {
 			last = log.Last
 		}

@@ -21,7 +21,8 @@ import (
 type listed []*mvcc.Record
 
 func (l listed) Find(key []byte, rec *mvcc.Record) (uint32, bool, error) {
-	n, found := slices.BinarySearchFunc(l, key, func(r *mvcc.Record, key []byte) int { return bytes.Compare(r.Key, key) })
+	compare := func(r *mvcc.Record, key []byte) int { return bytes.Compare(r.Key, key) }
+	n, found := slices.BinarySearchFunc(l, key, compare)
 	if found {
 		*rec = *l[n]
 	}
@@ -59,7 +60,8 @@ func store() *Store {
 	var keys listed
 	for n := range int64(100) {
 		keys = append(keys, &mvcc.Record{Revision: mvcc.Revision{Main: n + 2}, Key: fmt.Appendf(nil, "/k%02d", n),
-			Value: bytes.Repeat([]byte("v"), 50), CreateRevision: n + 2, ModRevision: n + 2, Version: 1, Lease: n % 2 * 7})
+			Value: bytes.Repeat([]byte("v"), 50), CreateRevision: n + 2, ModRevision: n + 2, Version: 1,
+			Lease: n % 2 * 7})
 	}
 	s.Keys = keys
 	return s

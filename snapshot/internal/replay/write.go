@@ -102,8 +102,8 @@ func (r *Replay) put(p putRequest) error {
 		l.keys[k.key] = struct{}{}
 	}
 	r.keys.ReplaceOrInsert(k)
-	return r.store(&mvcc.Record{Key: p.key, Value: p.value, CreateRevision: k.create, ModRevision: rev, Version: k.version,
-		Lease: k.lease})
+	return r.store(&mvcc.Record{Key: p.key, Value: p.value, CreateRevision: k.create, ModRevision: rev,
+		Version: k.version, Lease: k.lease})
 }
 
 // delete stores the deletion of an existing key.

@@ -38,6 +38,11 @@ var (
 		"member, or the file member/snap/db, which is the database without the latest writes")
 )
 
+// OpenNow opens a file for reading, and does not wait for the writer of a named pipe.
+func OpenNow(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
 // Unusable makes an error of the log one of its data directory.
 func Unusable(err error) error {
 	switch {
@@ -190,7 +195,7 @@ func parseName(name string) (f file, is bool) {
 // read calls fn with each record of file i. crc is the checksum so far, 0 for none.
 func (l *Log) read(ctx context.Context, i int, crc *uint32, fn func(at Position, rec *record) error) (err error) {
 	path := filepath.Join(l.dir, l.files[i].name)
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a named pipe by now
+	f, err := OpenNow(path)
 	if err != nil {
 		return err
 	}
@@ -379,7 +384,7 @@ func (l *Log) Each(ctx context.Context, first, last uint64, fn func(Entry) error
 // Read returns the entry at a position.
 func (l *Log) Read(at Position) (Entry, error) {
 	path := filepath.Join(l.dir, l.files[at.File].name)
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := OpenNow(path)
 	if err != nil {
 		return Entry{}, err
 	}

@@ -1,4 +1,4 @@
-package snapshot
+package member
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 
@@ -38,37 +39,40 @@ type peer struct {
 }
 
 // openPeer reads the log of another member.
-func (t *tail) openPeer(ctx context.Context, path string) (peer, error) {
-	d, is := findDataDir(path)
+func (t *Tail) openPeer(ctx context.Context, path string) (peer, error) {
+	d, is := Find(path)
 	if !is {
-		d.log = path
-	} else if running, err := isRunning(d.db); err != nil || running {
+		d.Log = path
+	} else if running, err := isRunning(d.Database); err != nil || running {
 		return peer{}, &PeerError{Path: path, Err: cmp.Or(err, ErrRunning)}
 	}
-	log, err := wal.Scan(ctx, d.log, t.end+1)
+	log, err := wal.Scan(ctx, d.Log, t.End+1)
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return peer{}, err
 	case err != nil:
 		return peer{}, &PeerError{Path: path, Err: err}
-	case log.Cluster != t.log.Cluster:
+	case log.Cluster != t.Log.Cluster:
 		return peer{}, &PeerError{path, true, fmt.Errorf("it is the log of member %x of cluster %x, and not of "+
-			"cluster %x", log.Node, log.Cluster, t.log.Cluster)}
+			"cluster %x", log.Node, log.Cluster, t.Log.Cluster)}
 	}
 	return peer{path, log}, nil
 }
 
 // isRunning reports whether an etcd has a database open.
 func isRunning(db string) (bool, error) {
-	f, err := openNow(db)
+	f, err := wal.OpenNow(db)
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return false, p.Err // a PeerError names the path
+	}
 	if err != nil {
 		return false, err
 	}
-	return inUse(f), f.Close()
+	return InUse(f), f.Close()
 }
 
 // majority returns the last entry that is committed by the logs of this member and of others.
-func (t *tail) majority(ctx context.Context, paths []string, voters [][]uint64) (last uint64, err error) {
+func (t *Tail) majority(ctx context.Context, paths []string, voters [][]uint64) (last uint64, err error) {
 	var peers []peer
 	for _, path := range paths {
 		p, err := t.openPeer(ctx, path)
@@ -76,7 +80,7 @@ func (t *tail) majority(ctx context.Context, paths []string, voters [][]uint64) 
 			return 0, err
 		}
 		is := func(other peer) bool { return other.log.Node == p.log.Node }
-		if p.log.Node != t.log.Node && !slices.ContainsFunc(peers, is) {
+		if p.log.Node != t.Log.Node && !slices.ContainsFunc(peers, is) {
 			peers = append(peers, p)
 		}
 	}
@@ -97,16 +101,16 @@ type identity struct {
 // entry, who then knows the later term. So the entry is committed if no holder knows a later term,
 // or if the logs of all voters are known, end with one term, and have no entry of a later term. (A
 // voter of an earlier term may have led since its log was copied.)
-func (t *tail) proven(ctx context.Context, peers []peer, voters [][]uint64) (last uint64, err error) {
-	peers = slices.Insert(slices.Clone(peers), 0, peer{"", t.log})
-	held := make([]map[uint64]identity, len(peers)) // the entries after t.end
+func (t *Tail) proven(ctx context.Context, peers []peer, voters [][]uint64) (last uint64, err error) {
+	peers = slices.Insert(slices.Clone(peers), 0, peer{"", t.Log})
+	held := make([]map[uint64]identity, len(peers)) // the entries after t.End
 	latest, nodes, oneTerm := uint64(0), []uint64(nil), true
 	for i, p := range peers {
 		held[i] = map[uint64]identity{}
-		nodes, oneTerm = append(nodes, p.log.Node), oneTerm && p.log.Term == t.log.Term
-		err := p.log.Each(ctx, t.end+1, p.log.Last, func(e wal.Entry) error {
+		nodes, oneTerm = append(nodes, p.log.Node), oneTerm && p.log.Term == t.Log.Term
+		err := p.log.Each(ctx, t.End+1, p.log.Last, func(e wal.Entry) error {
 			latest = max(latest, e.Term)
-			if e.Index > t.log.Last {
+			if e.Index > t.Log.Last {
 				return nil
 			}
 			held[i][e.Index] = identity{e.Term, sha256.Sum256(e.Data)}
@@ -124,8 +128,8 @@ func (t *tail) proven(ctx context.Context, peers []peer, voters [][]uint64) (las
 		}
 	}
 	whole := oneTerm && holds(nodes, voters, func(n, of int) bool { return n == of })
-	last = t.end
-	for n := t.end + 1; n <= t.log.Last; n++ {
+	last = t.End
+	for n := t.End + 1; n <= t.Log.Last; n++ {
 		entry := held[0][n]
 		var holders []uint64
 		known, later := false, false
@@ -165,55 +169,47 @@ type raftState struct {
 	Outgoing []uint64 `json:"voters_outgoing"` // of a joint change, which etcd does not use
 }
 
-// voterSets returns the sets of voting members by the database. A majority needs one of each set.
+// voters returns the sets of voting members by the database. A majority needs one of each set.
 // There is no set if the database has neither members nor a raft state yet.
 //
 // A restore replaces the members, but not the raft state. Equal URLs and tokens give equal IDs: a
 // raft state with the ID of a member may be older than the members, from another cluster. etcd 3.5
 // may show a promoted member as a learner: the members may be older than the raft state. So both
 // count. A raft state without the ID of a member is surely that of another cluster.
-func voterSets(ctx context.Context, s *Snapshot, st *Status) ([][]uint64, error) {
+func (db *State) voters() [][]uint64 {
 	var members, voters []uint64
-	for _, m := range st.Members {
+	for _, m := range db.Members {
 		id, err := strconv.ParseUint(m.ID, 16, 64)
 		if err != nil {
-			return [][]uint64{nil}, nil // an unknown voter: no majority
+			return [][]uint64{nil} // an unknown voter: no majority
 		}
 		members = append(members, id)
 		if !m.Learner {
 			voters = append(voters, id)
 		}
 	}
-	sets, isNew := [][]uint64{voters}, len(members) == 0
-	err := s.entries(ctx, mvcc.MetaBucket, func(k, v []byte) error {
-		if string(k) != "confState" {
-			return nil
-		}
-		isNew = false
-		state := parseRaftState(v)
-		if slices.ContainsFunc(state.Voters, func(id uint64) bool { return slices.Contains(members, id) }) {
-			sets = append(sets, state.Voters)
-			if len(state.Outgoing) > 0 {
-				sets = append(sets, state.Outgoing)
-			}
-		}
+	if len(members) == 0 && db.ConfState == nil {
 		return nil
-	})
-	if isNew {
-		sets = nil
 	}
-	return sets, err
+	sets, state := [][]uint64{voters}, parseRaftState(db.ConfState)
+	if slices.ContainsFunc(state.Voters, func(id uint64) bool { return slices.Contains(members, id) }) {
+		sets = append(sets, state.Voters)
+		if len(state.Outgoing) > 0 {
+			sets = append(sets, state.Outgoing)
+		}
+	}
+	return sets
 }
 
 // findChange sets t.change, and returns the voters who decide up to it: those of the database, or
 // those of the first entries of a new cluster.
-func (t *tail) findChange(ctx context.Context, voters [][]uint64) ([][]uint64, error) {
-	t.change = t.log.Last
+func (t *Tail) findChange(ctx context.Context, voters [][]uint64) ([][]uint64, error) {
+	t.change = t.Log.Last
 	var first []uint64
-	err := t.log.Each(ctx, t.begin+1, t.log.Last, func(e wal.Entry) error {
+	err := t.Log.Each(ctx, t.Begin+1, t.Log.Last, func(e wal.Entry) error {
 		switch id := e.Added(); {
 		case !e.Conf || e.Index > t.change:
-		case t.begin == 0 && len(voters) == 0 && id != 0 && e.Index <= t.log.Commit:
+		case t.Begin == 0 && len(voters) == 0 && id != 0 && e.Index <= t.Log.Commit:
 			first = append(first, id)
 		default:
 			t.change = e.Index
@@ -226,8 +222,8 @@ func (t *tail) findChange(ctx context.Context, voters [][]uint64) ([][]uint64, e
 	return voters, err
 }
 
-// votersOf returns the voting members of a raft state.
-func votersOf(confState []byte) []uint64 {
+// Voters returns the voting members of a raft state.
+func Voters(confState []byte) []uint64 {
 	state := parseRaftState(confState)
 	return slices.Concat(state.Voters, state.Outgoing)
 }
