@@ -187,9 +187,10 @@ func (p *printer) write(o *gotten) bool {
 	if p.Format != "json" || p.ManagedFields || p.Where != nil || !p.Selector.Empty() || !o.undecoded() {
 		return false
 	}
+	const usual = 16 << 10 // bytes
 	spare, _ := p.spare.Get().(*[]byte)
 	if spare == nil {
-		spare = new([]byte)
+		spare = new(make([]byte, 0, usual))
 	}
 	c := render.NewItem((*spare)[:0])
 	sure := true

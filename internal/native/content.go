@@ -16,8 +16,8 @@ import (
 
 // Visitor is shown JSON content in the order of its text: the names of a map are sorted.
 type Visitor interface {
-	Begin(list bool, n int) // a map or a list of n values; each value of a map follows its Name
-	Name(name string)
+	Begin(list bool, n int)      // a map or a list of n values; each value of a map follows its Name
+	Name(name string, field int) // field numbers the names of fields of Go types, from 1; 0 for keys of maps
 	Text(text string)
 	Value(v any) // any other value, also a map or list of a type that defines its content itself
 	End()
@@ -92,7 +92,7 @@ func (m *maker) Begin(list bool, n int) {
 }
 
 // Name implements Visitor.
-func (m *maker) Name(name string) { m.open[len(m.open)-1].name = name }
+func (m *maker) Name(name string, _ int) { m.open[len(m.open)-1].name = name }
 
 // Text implements Visitor.
 func (m *maker) Text(text string) { m.Value(text) }
@@ -121,11 +121,22 @@ func (m *maker) End() {
 }
 
 // contentPlans has the plans of types converted before.
-var contentPlans = sync.OnceValue(func() *planned { return &planned{known: map[reflect.Type]*contentPlan{}} })
+var contentPlans = sync.OnceValue(func() *planned {
+	return &planned{known: map[reflect.Type]*contentPlan{}, names: map[string]int{}}
+})
 
 type planned struct {
 	mu    sync.Mutex
 	known map[reflect.Type]*contentPlan
+	names map[string]int // the numbers of the names of fields
+}
+
+// number returns the number of a name, the same for fields of all types.
+func (p *planned) number(name string) int {
+	if p.names[name] == 0 {
+		p.names[name] = len(p.names) + 1
+	}
+	return p.names[name]
 }
 
 // contentPlan says how values of a Go type become JSON content.
@@ -143,7 +154,8 @@ const most = 64
 type contentField struct {
 	*contentPlan
 	path      []int
-	name      string // "" for an embedded type
+	name      string
+	number    int // of name
 	omitEmpty bool
 	omitZero  func(reflect.Value) bool // nil if zero is content
 }
@@ -193,7 +205,7 @@ func (p *planned) fieldsOf(of reflect.StructField, index int) (fields []contentF
 	case name == "":
 		name = of.Name
 	}
-	f := contentField{contentPlan: plan, path: []int{index}, name: name}
+	f := contentField{contentPlan: plan, path: []int{index}, name: name, number: p.number(name)}
 	for option := range strings.SplitSeq(options, ",") {
 		switch option {
 		case "omitempty":
@@ -266,7 +278,7 @@ func (p *contentPlan) visitFields(v reflect.Value, to Visitor) {
 	to.Begin(false, n)
 	for i := range p.fields {
 		if f := &p.fields[i]; shown[i] {
-			to.Name(f.name)
+			to.Name(f.name, f.number)
 			f.visit(f.of(v), to)
 		}
 	}
@@ -275,20 +287,25 @@ func (p *contentPlan) visitFields(v reflect.Value, to Visitor) {
 
 func (p *contentPlan) visitMap(v reflect.Value, to Visitor) {
 	const few = 16
-	keys := make([]string, 0, few)
-	for key := range v.Seq() {
-		keys = append(keys, key.String())
-	}
-	slices.Sort(keys)
-	to.Begin(false, len(keys))
-	texts, isTexts := v.Interface().(map[string]string)
-	for _, key := range keys {
-		to.Name(key)
-		if isTexts {
-			to.Text(texts[key])
-			continue
+	names := make([]string, 0, few)
+	texts, isTexts := v.Interface().(map[string]string) // most often
+	if isTexts {
+		for name := range texts {
+			names = append(names, name)
 		}
-		p.below.visit(v.MapIndex(reflect.ValueOf(key).Convert(v.Type().Key())), to)
+	} else {
+		for _, key := range v.MapKeys() {
+			names = append(names, key.String())
+		}
+	}
+	slices.Sort(names)
+	to.Begin(false, len(names))
+	for _, name := range names {
+		if to.Name(name, 0); isTexts {
+			to.Text(texts[name])
+		} else {
+			p.below.visit(v.MapIndex(reflect.ValueOf(name).Convert(v.Type().Key())), to)
+		}
 	}
 	to.End()
 }

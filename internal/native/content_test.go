@@ -50,10 +50,10 @@ type ordered struct {
 	disordered bool
 }
 
-func (o *ordered) Name(name string) {
+func (o *ordered) Name(name string, field int) {
 	in := o.open[len(o.open)-1]
 	o.disordered = o.disordered || len(in.fields) > 0 && in.name >= name
-	o.maker.Name(name)
+	o.maker.Name(name, field)
 }
 
 // TestContent compares the content of random objects of all types with the content that the

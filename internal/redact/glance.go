@@ -2,6 +2,7 @@ package redact
 
 import (
 	"strings"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,6 +16,7 @@ import (
 type Glance struct {
 	to     native.Visitor
 	w      walker
+	fields *fieldNames
 	met    bool // a secret of another object
 	unsure bool
 	open   []glanced // the begun maps and lists
@@ -41,7 +43,7 @@ type glanced struct {
 func (s *Shared) Glance(key []byte, to native.Visitor) *Glance {
 	const usual = 16 // levels
 	g := &Glance{to: to, w: newWalker(nil), unsure: keys.HoldsCredentials(key), open: make([]glanced, 0, usual)}
-	g.w.names, g.w.clean = s.names, s.shapeless
+	g.w.names, g.w.clean, g.fields = s.names, s.shapeless, s.fields
 	if len(s.index) > 0 {
 		g.w.others, g.w.binary = &others{s, &g.met}, s.isBinary
 	}
@@ -76,21 +78,53 @@ func (g *Glance) Begin(list bool, n int) {
 }
 
 // Name implements native.Visitor.
-func (g *Glance) Name(name string) {
+func (g *Glance) Name(name string, field int) {
 	if g.unsure {
 		return
 	}
-	g.to.Name(name)
+	g.to.Name(name, field)
+	of := g.fields.of(g.w.names, name, field)
 	in := &g.open[len(g.open)-1]
-	in.name, in.own = name, g.w.names.class(name)
+	in.name, in.own, in.entries = name, of.class, in.entries || of.entries
+	if g.unsure = of.doubted; !of.isField {
+		g.w.others.lookAtKey(g.w, name)
+		g.unsure = g.unsure || g.met
+	}
+}
+
+// glancedName is the effect of a name.
+type glancedName struct {
+	class   nameClass
+	doubted bool // it may be hidden, or a value with it
+	entries bool // the value has the entries of a container of secrets, if the map is one
+	isField bool // see isFieldName
+}
+
+func (n names) glance(name string) (of glancedName) {
+	of.class, of.isField = n.class(name), isFieldName(name)
 	switch name {
 	case "auths", "kty", corev1.LastAppliedConfigAnnotation, tokenAnnotation:
-		g.unsure = true
+		of.doubted = true
 	case "data", "stringData", "binaryData", "items":
-		in.entries = true
+		of.entries = true
 	}
-	g.w.others.lookAtKey(g.w, name)
-	g.unsure = g.unsure || g.met || isMember(name) || g.w.names.hasShape(name)
+	of.doubted = of.doubted || isMember(name) || hasShape(name)
+	return of
+}
+
+// fieldNames keeps the effects of the names of Go types by their numbers.
+type fieldNames [1 << 12]atomic.Pointer[glancedName]
+
+func (f *fieldNames) of(n names, name string, field int) glancedName {
+	if f == nil || field == 0 || field >= len(f) {
+		return n.glance(name)
+	}
+	of := f[field].Load()
+	if of == nil {
+		of = new(n.glance(name))
+		f[field].Store(of)
+	}
+	return *of
 }
 
 // Text implements native.Visitor.

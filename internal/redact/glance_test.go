@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"encoding/base64"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -58,6 +59,7 @@ func TestGlance(t *testing.T) {
 func TestGlanceRules(t *testing.T) {
 	s := NewShared()
 	s.Add(Secret{"of-another-1f2e", true})
+	s.Add(Secret{"\xff1\x012hu\xfe3ter\xff", true})
 	s.Settle(nil)
 	for _, text := range []string{
 		`{kind: Secret, apiVersion: v1, data: {a: eA==}}`, `{a: [{kind: Secret, apiVersion: v1, stringData: {a: x}}]}`,
@@ -70,6 +72,7 @@ func TestGlanceRules(t *testing.T) {
 		`{name: password, default: SECRET}`, `{name: Authorization, value: SECRET}`,
 		`{a: ["--password", SECRET]}`, `{a: ["--token=$Abc123def"]}`, `{a: [mysql, -uroot, "-pSECRET"]}`, `{a: "password: SECRET"}`,
 		`{a: of-another-1f2e}`, `{b: {of-another-1f2e: a}}`, `{a: [of-another-1f2e]}`, `{a: b2YtYW5vdGhlci0xZjJl}`,
+		`{a: "` + base64.StdEncoding.EncodeToString([]byte("\xff1\x012hu\xfe3ter\xff")) + `"}`,
 		`{a: {ghp_0123456789abcdefghijABCDEFGHIJ012345: a}}`, `{"f:a": {'k:{"password":"SECRET"}': {}}}`,
 		`{metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}"}}}`,
 		`{metadata: {annotations: {openshift.io/token-secret.value: /a/b/c}}}`,
@@ -91,11 +94,11 @@ func TestGlanceRules(t *testing.T) {
 // nothing is a visitor without an effect.
 type nothing struct{}
 
-func (*nothing) Begin(bool, int) {}
-func (*nothing) Name(string)     {}
-func (*nothing) Text(string)     {}
-func (*nothing) Value(any)       {}
-func (*nothing) End()            {}
+func (*nothing) Begin(bool, int)  {}
+func (*nothing) Name(string, int) {}
+func (*nothing) Text(string)      {}
+func (*nothing) Value(any)        {}
+func (*nothing) End()             {}
 
 // visit shows content to a visitor, sometimes the content of a map as one value.
 func visit(content any, to native.Visitor) {
@@ -103,7 +106,7 @@ func visit(content any, to native.Visitor) {
 	case map[string]any:
 		to.Begin(false, len(v))
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			to.Name(name)
+			to.Name(name, 0)
 			visit(v[name], to)
 		}
 		to.End()

@@ -24,6 +24,7 @@ type Shared struct {
 	begins     []uint64 // a bit for each hash in the index: most offsets of a text have none
 	Unsearched int      // number of values searched only in their own object
 
+	fields           *fieldNames
 	names            names
 	shapeless, clean clean // after Settle: texts without a secret of their own, or of the index
 }
@@ -145,6 +146,7 @@ func (s *Shared) Has(text []byte) bool { return len(text) >= knownBegin && s.val
 // Settle builds the index of the added secrets, except those equal to names of objects. Add must
 // not be called afterwards.
 func (s *Shared) Settle(public map[string]bool) {
+	s.fields = new(fieldNames)
 	for _, secret := range slices.Sorted(maps.Keys(s.values)) {
 		if public[secret] || !s.place(secret) {
 			s.Unsearched++

@@ -102,7 +102,7 @@ func (c *Content) End() {
 }
 
 // Name writes the name of the next value.
-func (c *Content) Name(name string) {
+func (c *Content) Name(name string, _ int) {
 	if c.failed {
 		return
 	}
@@ -160,7 +160,7 @@ func (c *Content) addMap(v map[string]any) {
 	c.failed = c.failed || v == nil // null
 	c.Begin(false, len(v))
 	for _, name := range names {
-		if c.Name(name); !c.failed {
+		if c.Name(name, 0); !c.failed {
 			c.Value(v[name])
 		}
 	}
