@@ -2,6 +2,7 @@ package redact_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -37,5 +38,45 @@ func BenchmarkObject(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkTexts redacts Pods with many texts of their own, in a file with many Secrets.
+func BenchmarkTexts(b *testing.B) {
+	const hexadecimal, coded = "0123456789abcdef", "BCDEFGHJLMNQRTVXYZ23456789"
+	words := strings.Fields("secret image history volume token database condition schedule cluster mount node owner")
+	r := rand.New(rand.NewPCG(1, 2))
+	of := func(letters string, n int) string {
+		out := make([]byte, n)
+		for i := range out {
+			out[i] = letters[r.IntN(len(letters))]
+		}
+		return string(out)
+	}
+	shared := redact.NewShared()
+	for range 10000 {
+		shared.Add(redact.Secret{Text: of(hexadecimal+coded, 24), Named: true})
+	}
+	shared.Settle(nil)
+	var pods []map[string]any
+	for range 4000 {
+		var env []any
+		for range 16 {
+			value := words[r.IntN(len(words))] + " " + words[r.IntN(len(words))] + " " + words[r.IntN(len(words))]
+			env = append(env, map[string]any{"name": "ENV_" + of(coded, 8), "value": value})
+		}
+		name, image := "web-"+of(hexadecimal, 10)+"-"+of(coded, 5), "registry.example.com/team/app:"+of(hexadecimal, 12)
+		pods = append(pods, map[string]any{"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"name": name, "namespace": "shop", "uid": of(hexadecimal, 8) + "-4dcf-aa1e-" +
+				of(hexadecimal, 12)},
+			"spec": map[string]any{"containers": []any{map[string]any{"name": "web", "image": image, "env": env}}},
+			"status": map[string]any{"phase": "Running", "containerStatuses": []any{map[string]any{
+				"image": image, "containerID": "containerd://" + of(hexadecimal, 64),
+				"imageID": "app@sha256:" + of(hexadecimal, 64)}}}})
+	}
+	for i := 0; b.Loop(); i++ {
+		if shared.Object([]byte(corpusKey), pods[i%len(pods)]) {
+			b.Fatal("nothing of it is a secret")
+		}
 	}
 }

@@ -2,7 +2,6 @@ package redact
 
 import (
 	"cmp"
-	"encoding/base64"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/internal/pattern"
@@ -68,8 +67,8 @@ func noter(note func(Secret)) func(value any, named bool) {
 		if left -= len(text); left < 0 {
 			return
 		}
-		if data, err := base64.StdEncoding.DecodeString(text); err == nil && isText(string(data)) {
-			text = string(data)
+		if data, is := fromBase64(text); is && isText(data) {
+			text = data
 			add(strings.TrimSpace(text))
 		}
 		if !strings.Contains(text, ":") {
@@ -183,7 +182,7 @@ func (w walker) holdsKnown(text string, k searcher) bool {
 func searchKnown(w walker, text string, k searcher) bool {
 	of := w.inner()
 	of.binary, of.find = k.binary(), finder(k)
-	return of.find(text) || of.holdsPacked(text)
+	return of.find(text) || of.holdsPacked(text, traitsOf(text))
 }
 
 // finder returns a function that reports whether a text contains a secret of k, plain or quoted.

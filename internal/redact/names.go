@@ -129,10 +129,9 @@ func classifyWords(dashed string) nameClass {
 // mayName reports whether a name has a letter pair of secret names. It is a fast filter: most names
 // have none.
 func mayName(name string) bool {
-	for i := 0; i+1 < len(name); i++ {
-		pair := [2]byte{name[i] | 0x20, name[i+1] | 0x20}
-		switch string(pair[:]) {
-		case "pa", "pw", "ps", "se", "to", "ke", "cr", "au", "pi", "sa", "si", "co", "mn", "jw", "be":
+	a := tables().alphabet
+	for i := 1; i < len(name); i++ {
+		if a.pairs[name[i-1]].names.has(name[i])&pairBits(a.kinds[name[i]]/letterByte) > 0 {
 			return true
 		}
 	}

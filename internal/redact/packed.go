@@ -40,8 +40,8 @@ var ErrPacked = errors.New("packed data is damaged or too large to look into it"
 // Unpacker finds texts inside escaped, encoded and packed texts, within the bounds of one object. A
 // nil Unpacker bounds each text separately.
 type Unpacker struct {
-	left  int // bytes that may still be unpacked
-	spare run // its memory is used again
+	left  int    // bytes that may still be unpacked
+	spare []byte // memory for decoded data
 }
 
 // NewUnpacker returns an Unpacker for editing an object.
@@ -377,15 +377,31 @@ func textSize[T string | []byte](data T) (size int) {
 
 func isText(data string) bool { return textSize(data) == len(data) }
 
-// textsIn returns the length of the longest text in data, and whether data is one text except for a
-// few bytes at both ends.
-func textsIn(data []byte) (longest int, one bool) {
-	const few = 3
+// longestText returns the length of the longest text in data.
+func longestText(data []byte) (longest int) {
 	for begin := 0; begin < len(data); begin++ {
 		size := textSize(data[begin:])
-		one = one || size > 0 && longest == 0 && begin <= few && begin+size >= len(data)-few
 		longest = max(longest, size)
 		begin += size
 	}
-	return longest, one
+	return longest
+}
+
+const (
+	few           = 3 // bytes at the ends of a text
+	leastRejected = 2*few + shortest
+)
+
+// isNearlyText reports whether data is a text except for a few bytes at both ends. Data rejected by
+// a sieve is none if it is long.
+func isNearlyText(data []byte, rejected bool) bool {
+	if rejected && len(data) >= leastRejected {
+		return false
+	}
+	for begin := range min(few+1, len(data)) {
+		if size := textSize(data[begin:]); size > 0 {
+			return begin+size >= len(data)-few
+		}
+	}
+	return false
 }

@@ -72,8 +72,8 @@ func (w walker) noteParts(part Part, value any) {
 		}
 	case string:
 		plain := v
-		if data, err := base64.StdEncoding.DecodeString(v); err == nil && isText(string(data)) {
-			plain = string(data)
+		if data, is := fromBase64(v); is && isText(data) {
+			plain = data
 		}
 		if part == Data {
 			v = plain
@@ -181,8 +181,17 @@ func unwrap(value any) {
 
 // decodedLen returns the length of decoded base64, or of s if it is not base64.
 func decodedLen(s string) int {
-	if data, err := base64.StdEncoding.DecodeString(s); err == nil {
+	if data, is := fromBase64(s); is {
 		return len(data)
 	}
 	return len(s)
+}
+
+// fromBase64 decodes a text in base64.
+func fromBase64(text string) (plain string, is bool) {
+	if len(text)%4 > 0 && !strings.ContainsAny(text, "\r\n") { // most often
+		return "", false
+	}
+	data, err := base64.StdEncoding.DecodeString(text)
+	return string(data), err == nil
 }

@@ -21,6 +21,7 @@ type rules struct {
 	neutral, measures, pointerFields []string
 	keyFiles, plainValues            []string
 	references                       []string
+	alphabet                         *alphabet
 }
 
 var tables = sync.OnceValue(func() *rules {
@@ -44,8 +45,11 @@ var tables = sync.OnceValue(func() *rules {
 		keyFiles: words("key files"), plainValues: words("plain values"),
 	}
 	r.references, _ = quoted(strings.Join(lines["references"], " "))
+	r.alphabet = alphabetOf(r)
 	return r
 })
+
+func traitsOf(text string) traits { return tables().alphabet.traits(text) }
 
 // quoted returns the quoted texts at the beginning of a line, and the rest.
 func quoted(line string) (texts []string, rest string) {

@@ -19,27 +19,31 @@ const (
 // hexadecimal letters.
 type run struct {
 	begin, end int    // offsets in the text, with padding
-	letters    []byte // without line breaks, indentation and quotes
-	lines      int    // number of line breaks
+	letters    string // without line breaks, indentation and quotes
 	plain      []byte // decoded letters
 }
 
 func (r *run) next(text string) bool {
-	at := r.end
-	for at < len(text) && !isLetter(text[at]) {
+	at, kinds := r.end, &tables().alphabet.kinds
+	for at < len(text) && kinds[text[at]]&base64Byte == 0 {
 		at++
 	}
-	r.begin, r.letters, r.lines = at, r.letters[:0], 0
+	r.begin, r.letters = at, ""
+	var lines strings.Builder
 	for begin := at; at < len(text); begin = at {
-		for at < len(text) && isLetter(text[at]) {
+		for at < len(text) && kinds[text[at]]&base64Byte != 0 {
 			at++
 		}
-		r.letters = append(r.letters, text[begin:at]...)
 		next := behindBreak(text, at)
-		if next == at || next == len(text) || !isLetter(text[next]) {
+		more := next > at && next < len(text) && kinds[text[next]]&base64Byte != 0
+		if !more && lines.Len() == 0 {
+			r.letters = text[begin:at]
 			break
 		}
-		r.lines++
+		if lines.WriteString(text[begin:at]); !more {
+			r.letters = lines.String()
+			break
+		}
 		at = next
 	}
 	for pad := 0; pad < 2 && at < len(text) && text[at] == '='; pad++ {
@@ -80,15 +84,12 @@ func (u *Unpacker) decodeRuns(text string, least int, texts bool, yield func(enc
 	}
 	var of run
 	if u != nil { // texts inside take new memory
-		of, u.spare = u.spare, run{}
-		defer func() { u.spare = of }()
+		of.plain, u.spare = u.spare, nil
+		defer func() { u.spare = of.plain }()
 	}
-	for of.end = 0; of.next(text); {
+	for of.next(text) {
 		if len(of.letters) < least {
 			continue
-		}
-		for i, c := range of.letters {
-			of.letters[i] = standard(c)
 		}
 		old := text[of.begin:of.end]
 		if !u.decodeHex(&of, old, least, texts, yield) {
@@ -99,10 +100,13 @@ func (u *Unpacker) decodeRuns(text string, least int, texts bool, yield func(enc
 		if least == leastWhole {
 			offsets = 1
 		}
+		empty := texts && !sieves().mayHold(of.letters)
 		for offset := range offsets {
+			if offset > 0 && empty && u.pass(of.size(offset)) {
+				continue
+			}
 			of.decode(offset)
-			longest, one := textsIn(of.plain)
-			if !texts || !u.skip(of.plain, longest) {
+			if !texts || !u.skip(of.plain, empty) {
 				f := encoded{begin: of.begin, end: of.end, plain: string(of.plain), brief: brief}
 				if offset == 0 {
 					f.edit = reencode(old, f.plain, func(plain string) string { return encodeAs(old, plain) })
@@ -111,13 +115,15 @@ func (u *Unpacker) decodeRuns(text string, least int, texts bool, yield func(enc
 					return false
 				}
 			}
-			if one {
+			if isNearlyText(of.plain, empty) {
 				break
 			}
-			if offset == 0 {
-				if !u.spend(encoded{begin: of.begin, end: of.end, plain: u.inflate(of.plain), brief: brief}, yield) {
-					return false
-				}
+			if offset > 0 {
+				continue
+			}
+			if plain := u.inflate(of.plain); plain != "" &&
+				!u.spend(encoded{begin: of.begin, end: of.end, plain: plain, brief: brief}, yield) {
+				return false
 			}
 		}
 	}
@@ -125,14 +131,24 @@ func (u *Unpacker) decodeRuns(text string, least int, texts bool, yield func(enc
 }
 
 func (u *Unpacker) decodeHex(of *run, old string, least int, texts bool, yield func(encoded) bool) bool {
-	for begin, end := 0, 0; end < len(of.letters); begin = end + 1 {
-		for end = begin; end < len(of.letters) && isHex(of.letters[end]); {
+	for begin, end := 0, 0; begin+least <= len(of.letters); begin = end + 1 {
+		if end = lastOther(of.letters[begin : begin+least]); end >= 0 { // most letters are not hexadecimal
+			end += begin
+			continue
+		}
+		for end = begin + least; end < len(of.letters) && isHex(of.letters[end]); {
 			end++
 		}
+		empty := texts && !sieves().mayHoldHex(of.letters[begin:end])
 		for ; end-begin >= least; begin++ { // also from odd offsets
-			of.plain, _ = hex.AppendDecode(of.plain[:0], of.letters[begin:end-(end-begin)%2])
-			longest, one := textsIn(of.plain)
-			if !texts || !u.skip(of.plain, longest) {
+			if empty && u.pass((end-begin)/2) {
+				if begin%2 == 1 {
+					break
+				}
+				continue
+			}
+			of.decodeHex(of.letters[begin:end])
+			if !texts || !u.skip(of.plain, empty) {
 				f := encoded{begin: of.begin, end: of.end, plain: string(of.plain), brief: end-begin < leastNamed}
 				if end-begin == len(of.letters) {
 					f.edit = reencode(old, f.plain, func(plain string) string { return hexAs(old, plain) })
@@ -141,7 +157,7 @@ func (u *Unpacker) decodeHex(of *run, old string, least int, texts bool, yield f
 					return false
 				}
 			}
-			if one || begin%2 == 1 {
+			if begin%2 == 1 || isNearlyText(of.plain, empty) {
 				break
 			}
 		}
@@ -149,11 +165,30 @@ func (u *Unpacker) decodeHex(of *run, old string, least int, texts bool, yield f
 	return true
 }
 
-// skip reports whether data, whose longest text has the given length, has no text long enough for a
-// secret, and is neither packed nor UTF-16. The budget is lowered like by spend.
-func (u *Unpacker) skip(data []byte, longest int) bool {
-	if longest >= shortest || len(data) >= u.budget() || len(data) >= shortest &&
-		(bytes.Count(data, []byte{0})*4 >= len(data) || packedAt(string(data)) >= 0) {
+// lastOther returns the offset of the last letter that is not hexadecimal, -1 for none.
+func lastOther(letters string) int {
+	at := len(letters) - 1
+	for at >= 0 && isHex(letters[at]) {
+		at--
+	}
+	return at
+}
+
+// pass reports whether data of a size needs no decoding, rejected by a sieve and too long for
+// isNearlyText. The budget is lowered like by spend.
+func (u *Unpacker) pass(size int) bool {
+	if size < leastRejected || size >= u.budget() {
+		return false
+	}
+	u.take(size)
+	return true
+}
+
+// skip reports whether data has no text long enough for a secret, and is neither packed nor UTF-16;
+// empty means that a sieve has rejected it. The budget is lowered like by spend.
+func (u *Unpacker) skip(data []byte, empty bool) bool {
+	if len(data) >= u.budget() || !empty && (longestText(data) >= shortest || len(data) >= shortest &&
+		(bytes.Count(data, []byte{0})*4 >= len(data) || packedAt(string(data)) >= 0)) {
 		return false
 	}
 	u.take(len(data))
@@ -203,25 +238,29 @@ func wrapAs(old, out string) string {
 	return wrapped.String() + out
 }
 
-// decode decodes a run in base64, beginning at the letter offset.
+// decode decodes a run in base64 of either alphabet, beginning at the letter offset.
 func (r *run) decode(offset int) {
-	letters := r.letters[min(offset, len(r.letters)):]
-	if len(letters)%4 == 1 { // six bits are no byte
-		letters = letters[:len(letters)-1]
+	values, word := &sieves().values, uint32(0)
+	r.plain = r.plain[:0]
+	for i := min(offset, len(r.letters)); i < len(r.letters); i++ {
+		word = word<<6 | uint32(values[r.letters[i]])
+		if n := (i - offset) % 4; n > 0 {
+			r.plain = append(r.plain, byte(word>>(6-2*n)))
+		}
 	}
-	r.plain, _ = base64.RawStdEncoding.AppendDecode(r.plain[:0], letters)
 }
 
-// standard translates a letter of the URL-safe alphabet into the standard alphabet.
-func standard(c byte) byte {
-	switch c {
-	case '-':
-		return '+'
-	case '_':
-		return '/'
+// size returns the length of decoded data.
+func (r *run) size(offset int) int { return max(len(r.letters)-offset, 0) * 3 / 4 }
+
+func (r *run) decodeHex(letters string) {
+	r.plain = r.plain[:0]
+	for i := 1; i < len(letters); i += 2 {
+		r.plain = append(r.plain, hexValue(letters[i-1])<<4|hexValue(letters[i]))
 	}
-	return c
 }
+
+func hexValue(letter byte) byte { return letter&15 + letter>>6*9 }
 
 // isLetter reports whether either base64 alphabet has a letter.
 func isLetter(c byte) bool {

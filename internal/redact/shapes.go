@@ -10,20 +10,27 @@ import (
 // shortest is the length of the shortest secret with a shape.
 const shortest = 8
 
-func hasShape(text string) bool {
-	if len(text) < shortest {
-		return hasToken(text) // truncated
+func hasShape(text string) bool { return traitsOf(text).hasShape(text) }
+
+func (t traits) hasShape(text string) bool {
+	if t.tokens && hasToken(text) { // perhaps truncated
+		return true
 	}
-	var pairs pairSet
-	pairs.add(text)
-	for _, shapes := range [][]shape{tables().shapes, tables().commands} {
-		for i := range shapes {
-			if pairs.has(&shapes[i].pairs) && shapes[i].fits(text) { // most texts lack a pair of a mark
-				return true
+	if len(text) < shortest {
+		return false
+	}
+	if t.marks || t.kinds&singleByte != 0 {
+		var pairs pairSet
+		pairs.add(text)
+		for _, shapes := range [][]shape{tables().shapes, tables().commands} {
+			for i := range shapes {
+				if pairs.has(&shapes[i].pairs) && shapes[i].fits(text) { // most texts lack a pair of a mark
+					return true
+				}
 			}
 		}
 	}
-	return hasToken(text) || hasUserInfo(text)
+	return t.kinds&userInfoByte != 0 && hasUserInfo(text)
 }
 
 func (s shape) fits(text string) bool {

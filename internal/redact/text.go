@@ -23,29 +23,35 @@ func holdsSecret(text string) bool { return newWalker(nil).holds(text) }
 // holds reports whether a text has a secret: by shape, by name in the parsed text, or in a line. If
 // secrets are noted, holds continues after the first one.
 func (w walker) holds(text string) bool {
-	if w.texts == 0 {
-		return w.clean.holds(w.unpacker, text, w.others, func(text string) bool { return search(w, text) })
-	}
-	return search(w, text)
-}
-
-func search(w walker, text string) bool {
-	if w.find != nil {
-		return w.find(text) || w.holdsPacked(text)
+	t := traitsOf(text)
+	switch {
+	case w.texts > 0:
+		return search(w, text, t)
+	case t.mayShape(), t.mayPack(leastOf(w)), t.mayName(), w.note != nil && w.unpacker.budget() <= 0:
+		return w.clean.holds(w.unpacker, text, w.others, func(text string) bool { return search(w, text, t) })
 	}
 	w.others.lookAt(text)
-	found := false
-	for _, in := range []func(string) bool{w.hasShape, w.holdsPacked, w.holdsNamed} {
-		if found = in(text) || found; found && w.note == nil {
-			return true
-		}
+	return false
+}
+
+func search(w walker, text string, t traits) bool {
+	if w.find != nil {
+		return w.find(text) || w.holdsPacked(text, t)
+	}
+	w.others.lookAt(text)
+	found := t.mayShape() && w.hasShape(text, t)
+	if !found || w.note != nil {
+		found = w.holdsPacked(text, t) || found
+	}
+	if !found || w.note != nil {
+		found = t.mayName() && w.holdsNamed(text, t) || found
 	}
 	return found
 }
 
-func (w walker) hasShape(text string) bool {
+func (w walker) hasShape(text string, t traits) bool {
 	switch {
-	case w.texts > 0 && !isText(text), !hasShape(text):
+	case w.texts > 0 && !t.isText(text), !t.hasShape(text):
 		return false
 	case w.note == nil:
 		return true
@@ -66,8 +72,8 @@ func (w walker) hasShape(text string) bool {
 	return true
 }
 
-func (w walker) holdsNamed(text string) (found bool) {
-	if w.texts > 0 && !isText(text) || !mentions(w.names, text) {
+func (w walker) holdsNamed(text string, t traits) (found bool) {
+	if w.texts > 0 && !t.isText(text) || !mentions(w.names, text) {
 		return false
 	}
 	if w.texts < deepest && len(text) <= largest && mayParse(text) {
@@ -92,16 +98,16 @@ func (w walker) holdsNamed(text string) (found bool) {
 
 // holdsPacked reports whether an encoded or packed part of a text has a secret. Parts that are too
 // large or too deep count as secrets.
-func (w walker) holdsPacked(text string) bool {
+func (w walker) holdsPacked(text string, t traits) bool {
 	if w.note != nil && w.unpacker.budget() <= 0 {
 		return true
 	}
-	inner, least, found := w.inner(), leastNamed, false
-	if w.find != nil || w.others != nil {
-		least = leastKnown
-	}
+	inner, least, found := w.inner(), leastOf(w), false
 	if inner.texts == deepest { // redactKnown counts one level more
 		w.others.meet()
+	}
+	if !t.mayPack(least) {
+		return false
 	}
 	texts := !w.binary && inner.texts <= deepest
 	for f := range w.unpacker.decode(text, least, texts) {
@@ -116,6 +122,14 @@ func (w walker) holdsPacked(text string) bool {
 		}
 	}
 	return found
+}
+
+// leastOf returns the least length of base64 to decode, in letters.
+func leastOf(w walker) int {
+	if w.find != nil || w.others != nil {
+		return leastKnown
+	}
+	return leastNamed
 }
 
 // mentions reports whether a word of several in a text names a secret or its container. Most texts
