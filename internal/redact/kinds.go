@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"encoding/base64"
 	"slices"
 	"strings"
 )
@@ -88,9 +87,9 @@ func redactFiles(w walker, obj map[string]any) (changed bool) {
 	binary, _ := obj["binaryData"].(map[string]any)
 	for name, value := range binary {
 		text, _ := value.(string)
-		decoded, err := base64.StdEncoding.DecodeString(text)
-		if err == nil && !isRedacted(text) && (isKeyFile(name) || classify(name).isSecret(text) ||
-			holdsSecret(string(decoded))) {
+		decoded, is := fromBase64(text)
+		if is && !isRedacted(text) && (isKeyFile(name) || classify(name).isSecret(text) ||
+			holdsSecret(decoded)) {
 			binary[name], changed = w.hidden(Data, text), true
 		}
 	}
@@ -142,6 +141,9 @@ func secretOfCommand(list []any) (index int, secret string) {
 
 // secretInCommand returns the offset of the secret in a command line, -1 for none.
 func secretInCommand(line string) int {
+	if !traitsOf(line).marks { // most often
+		return -1
+	}
 	for _, s := range tables().commands {
 		if s.fits(line) {
 			return s.pattern().FindStringIndex(line)[1] - 1

@@ -3,6 +3,7 @@ package redact
 import (
 	"hash/maphash"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -32,19 +33,26 @@ type kept[T any] struct {
 
 func newMemo[T any]() *memo[T] { return &memo[T]{seed: maphash.MakeSeed()} }
 
-// of returns the kept result for a text, nil for none, and a function that keeps one.
-func (m *memo[T]) of(text string) (*T, func(of T)) {
+// of returns the kept result for a text, nil for none, and where to keep one.
+func (m *memo[T]) of(text string) (known *T, to slot[T]) {
 	hash := maphash.String(m.seed, text)
-	at := &m.kept[hash%mostKept]
-	keep := func(of T) {
-		if high := uint32(hash >> 32); at.once.Swap(high) == high {
-			at.kept.Store(&kept[T]{strings.Clone(text), of})
-		}
+	to = slot[T]{&m.kept[hash%mostKept], uint32(hash >> 32)}
+	if k := to.kept.Load(); k != nil && k.text == text {
+		return &k.of, to
 	}
-	if k := at.kept.Load(); k != nil && k.text == text {
-		return &k.of, keep
+	return nil, to
+}
+
+// slot is the place of a text, with the high bits of its hash.
+type slot[T any] struct {
+	*place[T]
+	high uint32
+}
+
+func (s slot[T]) keep(text string, of T) {
+	if s.once.Swap(s.high) == s.high {
+		s.kept.Store(&kept[T]{strings.Clone(text), of})
 	}
-	return nil, keep
 }
 
 // find returns the result of search for a text, kept or new.
@@ -52,12 +60,12 @@ func (m *memo[T]) find(text string, search func(string) T) T {
 	if m == nil || len(text) > longestKept {
 		return search(text)
 	}
-	known, keep := m.of(text)
+	known, to := m.of(text)
 	if known != nil {
 		return *known
 	}
 	found := search(text)
-	keep(found)
+	to.keep(text, found)
 	return found
 }
 
@@ -70,7 +78,7 @@ func (c clean) holds(u *Unpacker, text string, o *others, search func(string) bo
 	if c.memo == nil || len(text) > longestKept {
 		return search(text)
 	}
-	cost, keep := c.of(text)
+	cost, to := c.of(text)
 	if cost != nil && *cost < u.left {
 		u.left -= *cost
 		return false
@@ -78,17 +86,20 @@ func (c clean) holds(u *Unpacker, text string, o *others, search func(string) bo
 	before := u.left
 	found := search(text)
 	if !found && u.left > 0 && (o == nil || !*o.met) { // a used up budget ends a search
-		keep(before - u.left)
+		to.keep(text, before-u.left)
 	}
 	return found
 }
 
-// names keeps what names show. Without memos, and for long names, it keeps nothing.
-type names struct {
-	classes *memo[nameClass]
-	shapes  *memo[bool]
+// names keeps the classes of names, except of long ones.
+type names struct{ *memo[nameClass] }
+
+// classes has the names of all objects: they differ little between files.
+var classes = sync.OnceValue(func() names { return names{newMemo[nameClass]()} })
+
+func (n names) class(name string) nameClass {
+	if !mayName(name) { // most often
+		return plainName
+	}
+	return n.find(name, classify)
 }
-
-func (n names) class(name string) nameClass { return n.classes.find(name, classify) }
-
-func (n names) hasShape(name string) bool { return n.shapes.find(name, hasShape) }

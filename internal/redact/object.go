@@ -1,8 +1,8 @@
 package redact
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -88,7 +88,7 @@ type walker struct {
 }
 
 func newWalker(with Replace) walker {
-	return walker{with: with, unpacker: &Unpacker{left: mostUnpacked}, most: longestTaken}
+	return walker{with: with, unpacker: &Unpacker{left: mostUnpacked}, most: longestTaken, names: classes()}
 }
 
 func (w walker) inner() walker {
@@ -182,7 +182,7 @@ func (w walker) redactedField(in map[string]any, name string, around nameClass) 
 	case map[string]any:
 		walk := func(w walker, value any) bool { return w.walk(value, strings.TrimPrefix(name, "f:")) }
 		return w.hiddenKeys(v, walk, func(key string, edited bool) bool {
-			return w.names.hasShape(key) || !edited && w.holdsMember(key, walk)
+			return hasShape(key) || !edited && w.holdsMember(key, walk)
 		})
 	}
 	return nil
@@ -194,7 +194,7 @@ func namesEntry(in map[string]any, field string) bool {
 		func(name string) bool { return in[name] != nil })
 }
 
-func redacted(bytes int) string { return fmt.Sprintf("<redacted %d bytes>", bytes) }
+func redacted(bytes int) string { return "<redacted " + strconv.Itoa(bytes) + " bytes>" }
 
 func (w walker) redactIf(in map[string]any, field string, isSecret func(text string) bool) bool {
 	text, isText := in[field].(string)

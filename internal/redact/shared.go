@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"encoding/base64"
 	"errors"
 	"iter"
 	"maps"
@@ -52,14 +51,14 @@ func isHost(text string) bool { return strings.Contains(text, ".") && host().Mat
 
 // NewShared returns an empty set: only secrets found by name or shape are redacted.
 func NewShared() *Shared {
-	return &Shared{values: map[string]bool{}, index: map[string][]anchored{}}
+	return &Shared{values: map[string]bool{}, index: map[string][]anchored{}, names: classes()}
 }
 
 // Object redacts, in place, the JSON content of an object stored under key, and reports whether the
 // object had secrets. An object of any kind under a key of credentials is redacted as a credential.
 func (s *Shared) Object(key []byte, obj map[string]any) (changed bool) {
 	w := newWalker(nil)
-	w.names, w.clean = s.names, s.shapeless
+	w.clean = s.shapeless
 	return w.redactObject(key, obj, s)
 }
 
@@ -102,14 +101,21 @@ func (s *Shared) within(text string) bool {
 // themselves, and the credentials found inside them by name and shape. A text longer than most
 // bytes has no parts. SecretsIn changes content.
 func SecretsIn(key []byte, content map[string]any, most int) (secrets []Secret) {
-	found, w := map[string]bool{}, newWalker(nil)
+	w := newWalker(nil)
 	w.most, w.unpacker.left = most, 8*(most-Brief)
-	w.note = noter(func(s Secret) { found[strings.Clone(s.Text)] = s.Named || found[s.Text] })
+	w.note = noter(func(s Secret) { secrets = append(secrets, s) })
 	w.redactOwn(key, content)
-	for _, text := range slices.Sorted(maps.Keys(found)) {
-		secrets = append(secrets, Secret{text, found[text]})
+	slices.SortFunc(secrets, func(a, b Secret) int { return strings.Compare(a.Text, b.Text) })
+	out := secrets[:0]
+	for _, s := range secrets {
+		if last := len(out) - 1; last < 0 || out[last].Text != s.Text {
+			out = append(out, Secret{strings.Clone(s.Text), s.Named})
+		} else {
+			out[last].Named = out[last].Named || s.Named
+		}
 	}
-	return secrets
+	clear(secrets[len(out):]) // they hold the content in memory
+	return out
 }
 
 // Add adds a secret to search in all objects, except possible words, hosts, times and certificates,
@@ -120,8 +126,8 @@ func (s *Shared) Add(found Secret) {
 		return
 	}
 	isPublic := isCertificate(secret)
-	if data, err := base64.StdEncoding.DecodeString(secret); err == nil {
-		isPublic = isPublic || isCertificate(string(data))
+	if data, is := fromBase64(secret); is {
+		isPublic = isPublic || isCertificate(data)
 	}
 	searched := len(secret) <= longestShared && found.mayBeSecret() && (found.Named || isPart(secret)) &&
 		!isHost(secret) && !isPublic && !strings.HasPrefix(secret, "system:")
@@ -153,7 +159,6 @@ func (s *Shared) Settle(public map[string]bool) {
 		}
 	}
 	s.values = nil
-	s.names = names{newMemo[nameClass](), newMemo[bool]()}
 	s.shapeless, s.clean = clean{newMemo[int]()}, clean{newMemo[int]()}
 }
 
