@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,20 +114,14 @@ func (d *Draft) compare(ctx context.Context, appended int) error {
 	if appended == 0 && len(d.grants) == 0 {
 		return nil
 	}
-	branches := task(d.out, func(ctx context.Context) error {
-		return d.src.Guard(func() error { return checkBranches(ctx, db) })
-	})
-	branches.start()
-	defer branches.stop()
-	var err error
-	if appended > 0 { // on this goroutine, where the caller sees a panic of its changes
-		err = d.compareRecords(ctx, db)
+	err := d.src.Guard(func() error { return checkBranches(ctx, db) }) // most pages are those of src
+	switch {
+	case err != nil && !errors.Is(err, ErrChanged):
+		return d.blame(ctx, err)
+	case err != nil || appended == 0:
+		return err
 	}
-	_, bad := branches.wait(ctx)
-	if bad != nil && !errors.Is(bad, ErrChanged) {
-		bad = d.blame(ctx, bad)
-	}
-	return cmp.Or(bad, err)
+	return d.compareRecords(ctx, db)
 }
 
 // compareRecords checks that the key bucket kept its old leaves, and that the new leaves hold

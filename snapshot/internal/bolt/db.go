@@ -138,6 +138,9 @@ func (db *DB) Extent(id uint64) (Page, error) {
 	return p[: n*ps : n*ps], nil
 }
 
+// uses reports whether page id is part of a tree.
+func (db *DB) uses(id uint64) bool { return id < db.HighWater && db.used[id/64]&(1<<(id%64)) != 0 }
+
 func (db *DB) outside(id uint64) error {
 	return fmt.Errorf("%w: page %d lies outside the %d pages of the file", ErrDamaged, id, db.HighWater)
 }
@@ -157,7 +160,7 @@ func (db *DB) Unused(ctx context.Context) ([]Span, error) {
 	size := int64(db.PageSize)
 	from := 2 * size
 	for id := uint64(2); id < db.HighWater; {
-		if db.used[id/64]&(1<<(id%64)) == 0 {
+		if !db.uses(id) {
 			id++
 			continue
 		}

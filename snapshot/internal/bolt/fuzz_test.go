@@ -193,3 +193,45 @@ func TestBranchPages(t *testing.T) {
 		require.Equal(t, uint64(n), next)
 	}
 }
+
+// TestOldBranches checks that CheckBranches reads new branches, and only the ends below a branch of
+// the old file.
+func TestOldBranches(t *testing.T) {
+	entry := func(i int) Element { // seven keys fill a branch, each value a leaf
+		return Element{Key: fmt.Appendf(nil, "%0500d", 10*i), Value: make([]byte, leafSize)}
+	}
+	var entries []Element
+	for i := range 20 {
+		entries = append(entries, entry(i))
+	}
+	out := &growing{}
+	m, err := Create(out, Meta{PageSize: 4096, TxID: 1}, []Source{{Name: "key", Entries: Seq(entries...)}})
+	require.NoError(t, err)
+	old, err := Open(t.Context(), bytes.Clone(out.b), m, nil)
+	require.NoError(t, err)
+	w := &Writer{Out: out, PageSize: m.PageSize, Next: m.HighWater}
+	el, err := w.Append(t.Context(), old, old.Bucket("key"), Seq(entry(20)))
+	require.NoError(t, err)
+	m.Root, err = w.Root(old, []Element{el})
+	require.NoError(t, err)
+	require.NoError(t, w.Flush())
+	m.HighWater = w.Next
+	db, err := Open(t.Context(), out.b, m, old)
+	require.NoError(t, err)
+	root := db.Bucket("key").Root
+	require.NoError(t, db.CheckBranches(t.Context(), root))
+
+	top, err := db.Page(root)
+	require.NoError(t, err)
+	_, child := top.Branch(1)
+	branch, err := db.Page(child)
+	require.NoError(t, err)
+	require.True(t, branch.IsBranch() && child < old.HighWater)
+	key, _ := branch.Branch(1)
+	key[len(key)-1]++ // behind the first key of the leaf
+	require.ErrorIs(t, old.CheckBranches(t.Context(), old.Bucket("key").Root), ErrDamaged)
+	require.NoError(t, db.CheckBranches(t.Context(), root))
+	key, _ = top.Branch(1)
+	key[len(key)-1]++
+	require.ErrorIs(t, db.CheckBranches(t.Context(), root), ErrDamaged)
+}
