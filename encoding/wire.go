@@ -26,11 +26,11 @@ var (
 // claimed length.
 func each(msg []byte, visit func(WireField) error) error {
 	for at := 0; at < len(msg); {
-		f, err := nextField(msg, at)
-		if err == nil {
-			err = visit(f)
+		f, code := nextField(msg, at)
+		if code < 0 {
+			return wireErr(f.Number, at, code)
 		}
-		if err != nil {
+		if err := visit(f); err != nil {
 			return err
 		}
 		at = f.end
@@ -42,8 +42,8 @@ func each(msg []byte, visit func(WireField) error) error {
 // damaged message, or if visit returns false.
 func EachField(msg []byte, visit func(WireField) bool) bool {
 	for at := 0; at < len(msg); {
-		f, err := nextField(msg, at)
-		if err != nil || !visit(f) {
+		f, code := nextField(msg, at)
+		if code < 0 || !visit(f) {
 			return false
 		}
 		at = f.end
@@ -60,9 +60,9 @@ func (f WireField) each(visit func(WireField) error) error {
 	return each(content, visit)
 }
 
-// nextField reads the field at a position. Most fields have a tag of one byte and a length of at
-// most two bytes, and need no general decoder.
-func nextField(msg []byte, at int) (WireField, error) {
+// nextField reads the field at a position, or returns a negative code for wireErr. Most fields have
+// a tag of one byte and a length of at most two bytes, and need no general decoder.
+func nextField(msg []byte, at int) (f WireField, code int) {
 	if rest := msg[at:]; len(rest) > 2 && rest[0] >= 1<<3 && rest[0] < 0x80 &&
 		protowire.Type(rest[0]&7) == protowire.BytesType {
 		size, head := int(rest[1]), 2
@@ -73,14 +73,14 @@ func nextField(msg []byte, at int) (WireField, error) {
 			return WireField{
 				Number: protowire.Number(rest[0] >> 3), Type: protowire.BytesType, Payload: rest[head:end:end],
 				start: at, end: at + end,
-			}, nil
+			}, 0
 		}
 	}
 	num, typ, n := protowire.ConsumeTag(msg[at:])
 	if n < 0 {
-		return WireField{}, wireErr(0, at, n)
+		return WireField{}, n
 	}
-	f := WireField{Number: num, Type: typ, start: at}
+	f = WireField{Number: num, Type: typ, start: at}
 	body := msg[at+n:]
 	var m int
 	switch typ {
@@ -91,11 +91,8 @@ func nextField(msg []byte, at int) (WireField, error) {
 	default:
 		m = protowire.ConsumeFieldValue(num, typ, body)
 	}
-	if m < 0 {
-		return WireField{}, wireErr(num, at, m)
-	}
 	f.end = at + n + m
-	return f, nil
+	return f, min(m, 0)
 }
 
 func wireErr(num protowire.Number, at, code int) error {

@@ -96,22 +96,35 @@ func (m *message) reduce(raw, out []byte) (_ []byte, accepted bool) {
 // next returns the first field of raw, its content if it has a length, and the size of the whole
 // field, negative if the field must be decoded.
 func (m *message) next(raw []byte) (f *wireField, content []byte, size int) {
-	tag, n := protowire.ConsumeVarint(raw)
+	tag, n := readVarint(raw)
 	if n < 0 || tag>>3 >= uint64(len(m.fields)) {
 		return nil, nil, -1
 	}
 	f = &m.fields[tag>>3]
-	want := protowire.BytesType
-	if f.kind == varint {
-		want = protowire.VarintType
-		_, size = protowire.ConsumeVarint(raw[n:])
-	} else {
-		content, size = protowire.ConsumeBytes(raw[n:])
-	}
-	if size < 0 || tag&7 != uint64(want) {
+	length, size := readVarint(raw[n:])
+	if size < 0 {
 		return nil, nil, -1
 	}
-	return f, content, n + size
+	size += n
+	if f.kind == varint {
+		if tag&7 != uint64(protowire.VarintType) {
+			size = -1
+		}
+		return f, nil, size
+	}
+	if tag&7 != uint64(protowire.BytesType) || length > uint64(len(raw)-size) {
+		return nil, nil, -1
+	}
+	end := size + int(length)
+	return f, raw[size:end], end
+}
+
+// readVarint is protowire.ConsumeVarint. Most varints have one byte.
+func readVarint(raw []byte) (value uint64, size int) {
+	if len(raw) > 0 && raw[0] < 0x80 {
+		return uint64(raw[0]), 1
+	}
+	return protowire.ConsumeVarint(raw)
 }
 
 // reduce reduces a nested message: its tag, a length of a fixed size, and its used fields.
