@@ -84,16 +84,16 @@ func (t *Told) Accepted(ctx context.Context) bool {
 	if err != nil || !t.accepted || !compiled.ruled {
 		return err == nil && t.accepted
 	}
+	meter := bounded.MeterOf(ctx)
+	if !meter.Start() {
+		return false
+	}
 	obj, _, err := encoding.DecodeObject(t.value)
 	if err != nil {
 		return false
 	}
 	obj["apiVersion"] = t.crd.storageAPIVersion()
 	structural, _ := storage.structural()
-	meter := bounded.MeterOf(ctx)
-	if !meter.Start() {
-		return false
-	}
 	created := ruleCheck{ctx, celconfig.PerCallLimit} // other objects are decoded, with the budget of a server
 	met := created.meets(compiled.created(), obj)
 	if meter.Add(compiled.name, celconfig.PerCallLimit-created.budget); !met {

@@ -36,9 +36,10 @@ const (
 func (s *storage) migrateObjects(ctx context.Context, k *kind) error {
 	var batch []*object
 	size := 0
+	ruleless := bounded.WithMeter(ctx, bounded.Exhausted()) // the cost of rules counts in the order of the objects
 	look := func(e *transform.Entry) (*object, bool) {
 		o := &object{Entry: e}
-		o.look(s.keys, k, s.opts)
+		o.look(ruleless, s.keys, k, s.opts)
 		return o, true
 	}
 	for o, err := range transform.Visit(ctx, s.View, s.dirs(k)[0], look) {
@@ -95,13 +96,16 @@ func (s *storage) each(
 ) error {
 	for len(batch) > 0 {
 		var held atomic.Int64
-		err := s.Parallel(ctx, len(batch), func(i int) error {
-			if o := batch[i]; o.reached < reached && (i == 0 || held.Load() < batchMemory) {
-				held.Add(int64(work(o)))
-				o.reached = reached
-			}
-			return nil
-		})
+		var err error
+		if slices.ContainsFunc(batch, func(o *object) bool { return o.reached < reached }) {
+			err = s.Parallel(ctx, len(batch), func(i int) error {
+				if o := batch[i]; o.reached < reached && (i == 0 || held.Load() < batchMemory) {
+					held.Add(int64(work(o)))
+					o.reached = reached
+				}
+				return nil
+			})
+		}
 		n := 0
 		for n < len(batch) && batch[n].reached >= reached {
 			n++

@@ -21,8 +21,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// look reads key and value without decoding the object.
-func (o *object) look(storage keys.Kubernetes, k *kind, opts *Options) {
+// look reads key and value without decoding the object. It finishes most objects, but none with
+// rules if ctx has no budget for them.
+func (o *object) look(ctx context.Context, storage keys.Kubernetes, k *kind, opts *Options) {
 	var err error
 	if o.parsed, err = storage.Parse(o.Key); err != nil {
 		o.refuse(codeUnknownKey.Because("%v", err))
@@ -32,6 +33,9 @@ func (o *object) look(storage keys.Kubernetes, k *kind, opts *Options) {
 	}
 	if o.refused == nil {
 		o.readBytes(k, opts)
+	}
+	if o.told != nil && (!o.changed || o.told.Accepted(ctx)) {
+		o.reached = finished
 	}
 }
 
