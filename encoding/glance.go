@@ -89,6 +89,15 @@ func messageOf(value []byte) (message []byte, ok bool) {
 	return message, ok && message != nil
 }
 
+// HasOwners reports whether a sound message of a protobuf object has ownerReferences.
+func HasOwners(message []byte) bool {
+	return !EachField(message, func(f WireField) bool {
+		return f.Number != objectMeta || EachField(f.Payload, func(f WireField) bool {
+			return f.Number != metaOwnerReferences
+		})
+	})
+}
+
 // GlanceMessage sets g, without APIVersion and Kind, from the message of a protobuf object (see
 // GlanceJSON).
 func (g *Glance) GlanceMessage(message []byte) bool {

@@ -47,6 +47,9 @@ func TestGlance(t *testing.T) {
 			sure++
 		}
 		raw := damaged(random, message)
+		if g := new(Glance); g.GlanceMessage(raw) {
+			require.Equal(t, len(g.Owners) > 0, HasOwners(raw), "%q", raw)
+		}
 		if requireGlance(t, raw, (*Glance).GlanceMessage, wrap(raw)) {
 			sure++
 		}

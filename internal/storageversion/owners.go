@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"sync"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -17,8 +18,9 @@ import (
 // versionsGone knows the versions at which the garbage collector finds no objects.
 type versionsGone struct {
 	kinds   map[gvr.GroupKind]*kind
-	unknown bool // a definition is unreadable: its kind and versions are unknown
-	release int  // minor, of the server for built-in kinds; 0: all versions are served
+	unknown bool      // a definition is unreadable: its kind and versions are unknown
+	release int       // minor, of the server for built-in kinds; 0: all versions are served
+	glances sync.Pool // of *encoding.Glance
 }
 
 func goneVersions(kinds []*kind, release int) *versionsGone {
@@ -79,10 +81,21 @@ func (g *versionsGone) concerns(e *transform.Entry) bool {
 	if e.Undecryptable != nil {
 		return true
 	}
-	if encoding.Detect(e.Value) == encoding.FormatJSON && !bytes.Contains(e.Value, []byte("ownerReferences")) {
-		return false
+	switch encoding.Detect(e.Value) {
+	case encoding.FormatJSON:
+		if !bytes.Contains(e.Value, []byte("References")) { // of ownerReferences; capitals are rare, and soon searched
+			return false
+		}
+	case encoding.FormatProtobuf:
+		if value, _ := e.ParseValue(); e.Check() == nil && !encoding.HasOwners(value.Raw) {
+			return false
+		}
 	}
-	var look encoding.Glance
+	look, _ := g.glances.Get().(*encoding.Glance)
+	if look == nil {
+		look = new(encoding.Glance)
+	}
+	defer g.glances.Put(look)
 	if look.Glance(e.Value) {
 		return slices.ContainsFunc(look.Owners, func(o encoding.Owner) bool {
 			_, gone := g.moved(string(o.APIVersion), string(o.Kind))
