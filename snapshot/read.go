@@ -44,7 +44,7 @@ func (s *records) LiveAt(ctx context.Context, prefix []byte, rev int64) iter.Seq
 }
 
 // visitBytes is the size of the leaves visited by one goroutine at a time.
-const visitBytes = 1 << 19
+const visitBytes = 1 << 20
 
 // Visit calls look with each record of Live, on several goroutines at once, and yields the results
 // appended by look in the order of Live. The Record itself is reused after look returns.

@@ -123,10 +123,17 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		}
 		v.draft = snapshot.Begin(o.Out, out, src)
 		defer func() { _ = v.draft.Discard() }()
-		v.draft.Copy()
 	}
 	o.phase("plan", func() float64 { return src.Progress(3, 1) }) // migrations read at most three times
-	planErr := src.Guard(func() error { return t.Plan(ctx, v) })
+	planErr := src.Guard(func() error {
+		if _, err := v.Layouts(ctx); err != nil {
+			return err
+		}
+		if v.draft != nil {
+			v.draft.Copy() // now that the index is built, for which the plan waits
+		}
+		return t.Plan(ctx, v)
+	})
 	if r.Input, err = src.Info(ctx); err != nil { // a wrong digest explains all other errors
 		return err
 	}
