@@ -44,22 +44,31 @@ func checkExponents(v encoding.Value) error {
 	return nil
 }
 
-// hasExponent reports whether a text has a number with an exponent of more than four digits.
+// hasExponent reports whether a text has a number with an exponent of more than four digits. It
+// looks at every fifth byte, which a run of five digits cannot avoid.
 func hasExponent[T string | []byte](text T) bool {
-	const most = 4
-	isDigit := func(b byte) bool { return b >= '0' && b <= '9' }
-	for at := 1; at < len(text)-most-1; at++ {
-		if text[at]|0x20 != 'e' || !isDigit(text[at-1]) && text[at-1] != '.' {
+	const least = 5
+	isDigit := func(at int) bool { return at >= 0 && at < len(text) && text[at] >= '0' && text[at] <= '9' }
+	for at := least - 1; at < len(text); at += least {
+		if text[at] < '0' || text[at] > '9' { // most often
 			continue
 		}
-		end := at + 1
-		if text[end] == '+' || text[end] == '-' {
-			end++
+		before := at - 1
+		for isDigit(before) {
+			before--
 		}
-		for begin := end; end < len(text) && isDigit(text[end]); end++ {
-			if end-begin == most {
-				return true
-			}
+		begin := before + 1
+		for isDigit(at) {
+			at++
+		}
+		if at-begin < least {
+			continue
+		}
+		if before >= 0 && (text[before] == '+' || text[before] == '-') {
+			before--
+		}
+		if before > 0 && text[before]|0x20 == 'e' && (isDigit(before-1) || text[before-1] == '.') {
+			return true
 		}
 	}
 	return false

@@ -3,7 +3,9 @@ package native
 import (
 	"bytes"
 	"errors"
+	"math/rand"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,6 +62,24 @@ func TestExponents(t *testing.T) {
 			require.NoError(t, Check(v))
 		}
 	}
+}
+
+// TestHasExponent compares the search for exponents in random texts with a regular expression.
+func TestHasExponent(t *testing.T) {
+	want, found := regexp.MustCompile(`[0-9.][eE][+-]?[0-9]{5}`), 0
+	random := rand.New(rand.NewSource(1))
+	for range 200_000 {
+		text := make([]byte, random.Intn(40))
+		for i := range text {
+			text[i] = "0123456789012345.eE+-x"[random.Intn(22)]
+		}
+		has := want.Match(text)
+		require.Equal(t, has, hasExponent(text), "%s", text)
+		if has {
+			found++
+		}
+	}
+	require.Greater(t, found, 1000)
 }
 
 // TestExponentsInJSON checks numbers, escapes, and fields that occur twice: an API server decodes
