@@ -30,9 +30,18 @@ type Content struct {
 	// Hold ends the records at Revision, with a record without key and value, such as
 	// --bump-revision leaves: a restore with --bump-revision counts from the last record.
 	Hold bool
+	// Buckets, if set, holds all entries of the file by bucket, as they are stored, in key order. A
+	// bucket of etcd that is missing is empty. Records, Leases, Hold and Notes are not used then, a
+	// key may have several records, and Revision may be 0 if it is unknown.
+	Buckets map[string]iter.Seq2[Entry, error]
+	// Compacted is the compact revision with Buckets; 0 for the one in Buckets.
+	Compacted int64
 	// Notes holds named notes for a separate bucket, which etcd ignores; see [Snapshot.Note].
 	Notes map[string][]byte
 }
+
+// Entry is an entry of a bucket, as it is stored.
+type Entry struct{ Key, Value []byte }
 
 const (
 	builtPageSize = 4096 // bytes
@@ -46,6 +55,9 @@ const (
 // build writes the file of WriteConfig.Build.
 func (d *Draft) build(ctx context.Context) (res WriteResult, err error) {
 	c := d.cfg.Build
+	if c.Buckets != nil {
+		return buildBuckets(ctx, d)
+	}
 	if c.Revision < 1 || c.Revision > mvcc.MaxRevision {
 		return res, fmt.Errorf("revision %d is none that a store can be at", c.Revision)
 	}
@@ -53,10 +65,7 @@ func (d *Draft) build(ctx context.Context) (res WriteResult, err error) {
 	if err != nil {
 		return res, err
 	}
-	contents := map[string]entries{}
-	for _, name := range mvcc.Buckets() {
-		contents[name] = bolt.Seq()
-	}
+	contents := emptyBuckets()
 	contents["key"], contents[mvcc.LeaseBucket] = c.entries(ctx), bolt.Seq(d.grants...)
 	contents[mvcc.MetaBucket] = bolt.Seq(compactEntries(c.Revision)...)
 	if len(notes) > 0 {
@@ -70,6 +79,34 @@ func (d *Draft) build(ctx context.Context) (res WriteResult, err error) {
 		return res, err
 	}
 	return WriteResult{FileInfo: FileInfo{Revision: c.Revision, Keys: x.alive}, Appended: x.alive}, nil
+}
+
+func emptyBuckets() map[string]entries {
+	contents := map[string]entries{}
+	for _, name := range mvcc.Buckets() {
+		contents[name] = bolt.Seq()
+	}
+	return contents
+}
+
+// buildBuckets writes the file of Content.Buckets.
+func buildBuckets(ctx context.Context, d *Draft) (res WriteResult, err error) {
+	c, contents := d.cfg.Build, emptyBuckets()
+	for name, list := range c.Buckets {
+		element := func(e Entry) bolt.Element { return bolt.Element{Key: e.Key, Value: e.Value} }
+		contents[name] = stream.Map(list, element)
+	}
+	if c.Compacted > 0 {
+		contents[mvcc.MetaBucket] = compactedAt(contents[mvcc.MetaBucket], c.Compacted)
+	}
+	x, err := createOf(ctx, d, contents)
+	if err == nil && c.Revision != 0 && x.revision() != c.Revision {
+		err = fmt.Errorf("%w: revision %d, want %d", ErrVerify, x.revision(), c.Revision)
+	}
+	if err != nil {
+		return res, err
+	}
+	return WriteResult{FileInfo: FileInfo{Revision: x.revision(), Keys: x.alive}, Appended: x.total()}, nil
 }
 
 // createOf is create for the buckets of contents.

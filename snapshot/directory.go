@@ -73,7 +73,7 @@ func (in *input) loadDirectory(ctx context.Context, cfg Config) (size int64, err
 
 // loadMember is loadDirectory for the parts of a data directory.
 func (in *input) loadMember(ctx context.Context, cfg Config, d member.Dir) (size int64, err error) {
-	f, err := openNow(d.Database)
+	f, err := member.OpenDatabase(d.Database)
 	if err != nil {
 		return 0, err
 	}
@@ -82,9 +82,6 @@ func (in *input) loadMember(ctx context.Context, cfg Config, d member.Dir) (size
 			err = errors.Join(err, f.Close())
 		}
 	}()
-	if member.InUse(f) {
-		return 0, ErrRunning
-	}
 	info, err := in.watch(d.Database)
 	if err != nil {
 		return 0, err
@@ -94,7 +91,7 @@ func (in *input) loadMember(ctx context.Context, cfg Config, d member.Dir) (size
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, base.Close()) }()
-	state, err := base.memberState(ctx)
+	state, err := memberState(ctx, base)
 	if err != nil {
 		return 0, err
 	}
@@ -122,7 +119,7 @@ func (in *input) loadMember(ctx context.Context, cfg Config, d member.Dir) (size
 		return 0, err
 	}
 	in.file = out
-	if size, err = base.follow(ctx, t, out, cfg.limit()); err != nil {
+	if size, err = follow(ctx, base, t, out, cfg.limit()); err != nil {
 		return 0, err
 	}
 	in.warn("a data directory: its database ends with entry %d, and %d later entries of its log are added", t.Begin,
@@ -145,8 +142,8 @@ func (in *input) warnOf(warnings []string, err error) error {
 	return err
 }
 
-// memberState returns the state of the database for its log.
-func (s *Snapshot) memberState(ctx context.Context) (db member.State, err error) {
+// memberState returns the state of s for its log.
+func memberState(ctx context.Context, s *Snapshot) (db member.State, err error) {
 	st, err := s.Cluster(ctx)
 	if err != nil {
 		return db, err
@@ -165,11 +162,11 @@ func (s *Snapshot) memberState(ctx context.Context) (db member.State, err error)
 
 // follow writes s after the entries of t to an empty file, and returns its size: a copy of the
 // pages, and new pages for the records and the other changes. The records have at most most bytes.
-func (s *Snapshot) follow(ctx context.Context, t *member.Tail, out *os.File, most int64) (size int64, err error) {
+func follow(ctx context.Context, s *Snapshot, t *member.Tail, out *os.File, most int64) (size int64, err error) {
 	var r *replay.Replay
 	var term uint64
 	records := func(add func(*Record) error) (err error) {
-		if r, err = s.replay(ctx, t.Log, most, add); err != nil {
+		if r, err = replayOn(ctx, s, t.Log, most, add); err != nil {
 			return err
 		}
 		return t.Log.Each(ctx, t.Begin+1, t.End, func(e wal.Entry) error {

@@ -30,14 +30,6 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/replay"
 )
 
-// recordedMember unpacks a recorded data directory of testdata/wal.
-func recordedMember(t testing.TB, name string) string {
-	t.Helper()
-	dir := t.TempDir()
-	require.NoError(t, etcdtest.UnpackMember(filepath.Join("..", "testdata", "wal", name+".tar.zst"), dir))
-	return filepath.Join(dir, "data")
-}
-
 // unzstd expands a recorded file of testdata/wal.
 func unzstd(t testing.TB, name string) string {
 	t.Helper()
@@ -69,7 +61,7 @@ func TestDirectory(t *testing.T) {
 		o := newRandom(t, seed, 11, 150, lazy)
 		for range 2 {
 			dir := crashed(t, o.dir)
-			keep(t, dir)
+			etcdtest.Keep(t, dir)
 			s := open(t, dir)
 			require.NotNil(t, s.DataDir())
 			require.Greater(t, s.DataDir().Entry, s.DataDir().Database)
@@ -79,23 +71,6 @@ func TestDirectory(t *testing.T) {
 			}
 		}
 	}
-}
-
-// keep fails the test if the test changes a file below dir, or adds one.
-func keep(t testing.TB, dir string) {
-	t.Helper()
-	state := func() map[string]string {
-		all := map[string]string{}
-		require.NoError(t, filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
-			if err == nil && !info.IsDir() {
-				all[path] = fmt.Sprint(info.Size(), info.ModTime(), sumOf(t, path))
-			}
-			return err
-		}))
-		return all
-	}
-	before := state()
-	t.Cleanup(func() { require.Equal(t, before, state()) })
 }
 
 // odd makes random requests: transactions within transactions with all kinds of conditions, on
@@ -234,8 +209,8 @@ func checkServed(t *testing.T, s *Snapshot, server *etcdtest.Server) {
 // TestRecordedCrash reads the data directory of an etcd 3.6 after SIGKILL, whose database lacks 21
 // entries, and compares it with a snapshot of the restarted server.
 func TestRecordedCrash(t *testing.T) {
-	dir := recordedMember(t, "crash36")
-	keep(t, dir)
+	dir := etcdtest.RecordedMember(t, "crash36")
+	etcdtest.Keep(t, dir)
 	restarted := open(t, unzstd(t, "crash36.restarted.db"))
 	for _, path := range []string{dir, filepath.Join(dir, "member")} {
 		s := open(t, path)
@@ -334,10 +309,10 @@ func TestBadDirectories(t *testing.T) {
 		}, ErrRunning, "an etcd uses the data directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := recordedMember(t, "crash36")
+			dir := etcdtest.RecordedMember(t, "crash36")
 			c.change(t, dir)
 			if _, err := os.Stat(dir); err == nil {
-				keep(t, dir)
+				etcdtest.Keep(t, dir)
 			}
 			s, err := Open(context.Background(), dir, Config{})
 			if err == nil {
@@ -354,13 +329,13 @@ func TestBadDirectories(t *testing.T) {
 // TestReceivedDatabase reads a member that ended after its leader sent a database, and before that
 // took the place of its own.
 func TestReceivedDatabase(t *testing.T) {
-	dir := recordedMember(t, "kube37")
+	dir := etcdtest.RecordedMember(t, "kube37")
 	snap, folder := filepath.Join(dir, "member", "snap"), filepath.Join(dir, "member", "wal")
 	want := must(open(t, dir).Status(t.Context()))(t)
 	last := open(t, dir).DataDir().Entry
 	received := filepath.Join(snap, fmt.Sprintf("%016x.snap.db", last))
 	require.NoError(t, os.Rename(filepath.Join(snap, "db"), received))
-	old := recordedMember(t, "crash36")
+	old := etcdtest.RecordedMember(t, "crash36")
 	require.NoError(t, os.Rename(filepath.Join(old, "member", "snap", "db"), filepath.Join(snap, "db")))
 	require.NoError(t, os.RemoveAll(folder))
 	metadata := must(proto.Marshal(&pb.Metadata{NodeID: proto.Uint64(7), ClusterID: proto.Uint64(9)}))(t)
@@ -381,7 +356,7 @@ func TestReceivedDatabase(t *testing.T) {
 		return tx.Bucket([]byte(mvcc.MetaBucket)).Put([]byte("consistent_index"), index)
 	}))
 	require.NoError(t, db.Close())
-	keep(t, dir)
+	etcdtest.Keep(t, dir)
 	got := must(open(t, dir).Status(t.Context()))(t)
 	require.Equal(t, []any{want.HashKV, want.Revision}, []any{got.HashKV, got.Revision})
 }

@@ -74,14 +74,11 @@ type Snapshot struct {
 // same. Errors wrap [ErrNotSnapshot], [ErrTruncated], [ErrDamaged], [ErrExpand], [ErrRunning],
 // [ErrLog], [ErrScratch] or an error of the file system.
 func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
-	f, err := cfg.File, error(nil)
-	if f == nil {
-		f, err = openNow(path) // load rejects a named pipe
-	}
+	in, err := inputOf(path, cfg)
 	if err != nil {
-		return nil, &FileError{path, err}
+		return nil, err
 	}
-	return openFile(ctx, input{path: path, given: f, owned: !cfg.KeepFile}, cfg, nil)
+	return openFile(ctx, in, cfg, nil)
 }
 
 // Begins returns an error ([ErrNotSnapshot], [ErrExpand]) if the first bytes of a stream, a
@@ -102,7 +99,6 @@ func openNow(path string) (*os.File, error) {
 // openFile is Open for an open file. The file begins with the pages of old, unless old is nil.
 func openFile(ctx context.Context, in input, cfg Config, old *Snapshot) (*Snapshot, error) {
 	s := &Snapshot{records: records{input: in, freePages: cfg.FreePages}}
-	s.file, s.work = s.given, new(work)
 	s.digest = knownDigest(Digest{})
 	err := s.load(ctx, cfg)
 	if err == nil {

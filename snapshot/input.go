@@ -52,6 +52,21 @@ type work struct {
 	rehashed atomic.Int64 // bytes of the image, in the digest of an output
 }
 
+// inputOf returns the file at path, which is not read yet.
+func inputOf(path string, cfg Config) (in input, err error) {
+	f := cfg.File
+	if f == nil {
+		if f, err = openNow(path); err != nil { // load rejects a named pipe
+			return in, &FileError{path, err}
+		}
+	}
+	return newInput(path, f, !cfg.KeepFile), nil
+}
+
+func newInput(path string, f *os.File, owned bool) input {
+	return input{path: path, given: f, file: f, owned: owned, work: new(work)}
+}
+
 // Path returns the name by which the file was opened.
 func (in *input) Path() string { return in.path }
 

@@ -181,7 +181,8 @@ func lacks(el *bolt.Element) error {
 // records calls fn with the records of the base and of the log.
 func (h *logHistory) records(ctx context.Context, start logStart, fn func(bolt.Element) error) error {
 	var enc mvcc.Encoder
-	r, err := start.base.replay(ctx, h.log, DefaultMaxExpand, func(rec *Record) error { return fn(enc.Element(rec)) })
+	emit := func(rec *Record) error { return fn(enc.Element(rec)) }
+	r, err := replayOn(ctx, start.base, h.log, DefaultMaxExpand, emit)
 	if err != nil {
 		return err
 	}

@@ -28,8 +28,8 @@ func withHistory(t testing.TB, dir string, base *Snapshot) (*Snapshot, WriteResu
 
 // TestRecordedHistory compares the history of a recorded log with all events of a watch.
 func TestRecordedHistory(t *testing.T) {
-	dir := recordedMember(t, "kube37")
-	keep(t, dir)
+	dir := etcdtest.RecordedMember(t, "kube37")
+	etcdtest.Keep(t, dir)
 	s, res, err := withHistory(t, dir, nil)
 	require.NoError(t, err)
 	truth := eventsOf(t, "kube37.truth.jsonl.gz")
@@ -160,7 +160,7 @@ func TestHistoryIsProven(t *testing.T) {
 			return b.Delete(k)
 		},
 	} {
-		dir := recordedMember(t, "kube37")
+		dir := etcdtest.RecordedMember(t, "kube37")
 		db := must(bbolt.Open(filepath.Join(dir, "member", "snap", "db"), 0o600, nil))(t)
 		require.NoError(t, db.Update(func(tx *bbolt.Tx) error { return change(tx.Bucket([]byte("key"))) }))
 		require.NoError(t, db.Close())
@@ -170,7 +170,7 @@ func TestHistoryIsProven(t *testing.T) {
 		if want == "keys at revision" { // a record from before the entries of the next log
 			continue
 		}
-		_, _, err = withHistory(t, cutLog(t, dir, 1200), nil) // inferred
+		_, _, err = withHistory(t, etcdtest.CutLog(t, dir, 1200), nil) // inferred
 		require.ErrorIs(t, err, ErrLogHistory, want)
 	}
 }

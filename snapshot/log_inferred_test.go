@@ -2,66 +2,15 @@ package snapshot
 
 import (
 	"context"
-	"encoding/binary"
-	"fmt"
-	"hash/crc32"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	etcdwal "go.etcd.io/etcd/server/v3/storage/wal"
-	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
-	"go.etcd.io/raft/v3/raftpb"
-	"google.golang.org/protobuf/proto"
 
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
-
-// cutLog copies a data directory without the entries before first, as after a purge of the older
-// files of the log.
-func cutLog(t testing.TB, dir string, first uint64) string {
-	t.Helper()
-	out := t.TempDir()
-	require.NoError(t, os.CopyFS(filepath.Join(out, "member", "snap"), os.DirFS(filepath.Join(dir, "member", "snap"))))
-	log := must(wal.Scan(t.Context(), filepath.Join(dir, "member", "wal"), 0))(t)
-	var b []byte
-	crc := uint32(0)
-	put := func(kind int64, m proto.Message) {
-		rec := &walpb.Record{Type: &kind, Crc: &crc}
-		if m != nil {
-			rec.Data = must(proto.Marshal(m))(t)
-			crc = crc32.Update(crc, crc32.MakeTable(crc32.Castagnoli), rec.Data)
-		}
-		data := must(proto.Marshal(rec))(t)
-		pad := (8 - len(data)%8) % 8
-		length := uint64(len(data))
-		if pad > 0 {
-			length |= uint64(0x80|pad) << 56
-		}
-		b = append(append(binary.LittleEndian.AppendUint64(b, length), data...), make([]byte, pad)...)
-	}
-	put(etcdwal.CrcType, nil)
-	put(etcdwal.MetadataType, &pb.Metadata{NodeID: &log.Node, ClusterID: &log.Cluster})
-	before := first - 1
-	put(etcdwal.StateType, &raftpb.HardState{Term: &log.Term, Vote: &log.Node, Commit: &before})
-	for e, err := range log.Entries(t.Context(), first) {
-		require.NoError(t, err)
-		kind := raftpb.EntryNormal
-		if e.Conf {
-			kind = raftpb.EntryConfChange
-		}
-		put(etcdwal.EntryType, &raftpb.Entry{Index: &e.Index, Term: &e.Term, Type: &kind, Data: slices.Clone(e.Data)})
-	}
-	put(etcdwal.StateType, &raftpb.HardState{Term: &log.Term, Vote: &log.Node, Commit: &log.Commit})
-	folder := filepath.Join(out, "member", "wal")
-	require.NoError(t, os.Mkdir(folder, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%016x-%016x.wal", 1, first)), b, 0o600))
-	return out
-}
 
 // truthAt returns the revisions of the keys that exist after each of some events, in order.
 func truthAt(truth map[Revision]event) func(revision int64) map[string]int64 {
@@ -83,7 +32,7 @@ func truthAt(truth map[Revision]event) func(revision int64) map[string]int64 {
 // its history with all events of a watch.
 func TestInferredHistory(t *testing.T) {
 	truth := eventsOf(t, "kube37.truth.jsonl.gz")
-	whole := recordedMember(t, "kube37")
+	whole := etcdtest.RecordedMember(t, "kube37")
 	stateAt := truthAt(truth)
 	existed := func(key string, revision int64) bool {
 		is := false
@@ -97,7 +46,7 @@ func TestInferredHistory(t *testing.T) {
 	var sure, flagged, lowered int
 	const step = 50
 	for first := uint64(17); first < 2760; first += step {
-		dir := cutLog(t, whole, first)
+		dir := etcdtest.CutLog(t, whole, first)
 		s, res, err := withHistory(t, dir, nil)
 		require.NoError(t, err, "entry %d", first)
 		in := res.Inferred
@@ -147,11 +96,11 @@ func TestInferredHistory(t *testing.T) {
 // TestInferredRefused cuts the log of requests with effects that are not inferred, and interrupts a
 // run.
 func TestInferredRefused(t *testing.T) {
-	_, _, err := withHistory(t, cutLog(t, recordedMember(t, "crash36"), 4010), nil)
+	_, _, err := withHistory(t, etcdtest.CutLog(t, etcdtest.RecordedMember(t, "crash36"), 4010), nil)
 	require.ErrorIs(t, err, ErrLogHistory)
 	require.ErrorContains(t, err, "entry 4015 has a transaction within a transaction")
 
-	s := open(t, recordedMember(t, "kube37-purged"))
+	s := open(t, etcdtest.RecordedMember(t, "kube37-purged"))
 	h := &logHistory{end: s.directory.Entry, x: must(s.index(t.Context()))(t)}
 	h.log = must(wal.Scan(t.Context(), s.logFolder, 0))(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -25,7 +25,7 @@ import (
 func TestMajority(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, etcdtest.UnpackMember(filepath.Join("..", "testdata", "wal", "three36.tar.zst"), dir))
-	keep(t, dir)
+	etcdtest.Keep(t, dir)
 	path := func(name string) string { return filepath.Join(dir, name) }
 	for _, row := range []struct {
 		member string

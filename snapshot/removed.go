@@ -149,16 +149,16 @@ func (s *records) removedKeys(ctx context.Context, x *index, prefix []byte) (*re
 		return nil, err
 	}
 	var rec, latest, other Record
-	byKey := newKeyTable(func(n int32) []byte {
+	byKey := carve.NewTable(func(n int32) []byte {
 		_ = k.at(max(k.gone[n].put, k.gone[n].tombstone), &other) // was parsed before
 		return other.Key
 	})
 	place := func() *goneKey {
-		n := byKey.get(rec.Key)
+		n := byKey.Get(rec.Key)
 		if n < 0 {
 			n = int32(len(k.gone))
 			k.gone = append(k.gone, goneKey{-1, -1})
-			byKey.replace(rec.Key, n)
+			byKey.Replace(rec.Key, n)
 		}
 		return &k.gone[n]
 	}

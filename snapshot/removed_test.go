@@ -1,12 +1,7 @@
 package snapshot
 
 import (
-	"compress/gzip"
 	"context"
-	"encoding/json"
-	"errors"
-	"io"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -16,31 +11,17 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
-// event is a change that a watch received.
-type event struct {
-	Rev, Sub        int64
-	Del             bool
-	Key             string
-	Value           []byte
-	Create, Version int64
-	Lease           int64
-}
+// event is a change of a recorded cluster.
+type event etcdtest.Event
 
 // eventsOf returns all events of a recorded cluster, by revision.
 func eventsOf(t testing.TB, name string) map[Revision]event {
 	t.Helper()
-	f := must(os.Open(filepath.Join("..", "testdata", "wal", name)))(t)
-	defer f.Close()
 	all := map[Revision]event{}
-	for lines := json.NewDecoder(must(gzip.NewReader(f))(t)); ; {
-		var e event
-		err := lines.Decode(&e)
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		require.NoError(t, err)
-		all[Revision{Main: e.Rev, Sub: e.Sub}] = e
+	for _, e := range etcdtest.Events(t, name) {
+		all[Revision{Main: e.Rev, Sub: e.Sub}] = event(e)
 	}
+	return all
 }
 
 // entry returns the revision key and the KeyValue of the event.

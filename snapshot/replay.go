@@ -8,22 +8,22 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 
-// replay returns a replay of a log on s, which is nil for an empty store; see replay.New.
-func (s *Snapshot) replay(
-	ctx context.Context, log *wal.Log, most int64, emit func(*Record) error,
+// replayOn returns a replay of a log on s, which is nil for an empty store; see replay.New.
+func replayOn(
+	ctx context.Context, s *Snapshot, log *wal.Log, most int64, emit func(*Record) error,
 ) (*replay.Replay, error) {
 	store := &replay.Store{Revision: 1}
 	if s != nil {
 		var err error
-		if store, err = s.store(ctx); err != nil {
+		if store, err = storeOf(ctx, s); err != nil {
 			return nil, err
 		}
 	}
 	return replay.New(log, store, most, emit)
 }
 
-// store returns the store of s, for a replay.
-func (s *Snapshot) store(ctx context.Context) (*replay.Store, error) {
+// storeOf returns the store of s, for a replay.
+func storeOf(ctx context.Context, s *Snapshot) (*replay.Store, error) {
 	x, err := s.index(ctx)
 	if err != nil {
 		return nil, err

@@ -36,8 +36,6 @@ type WriteConfig struct {
 	// Check, if set, is called with the output, read back and compared, before the output gets its
 	// name. If Check returns an error, no output is left.
 	Check func(ctx context.Context, out *Snapshot) error
-
-	remains *selection // for Remains.Write
 }
 
 // WriteResult describes an output of Write or Build.
@@ -196,8 +194,6 @@ func (d *Draft) make(ctx context.Context) (res WriteResult, err error) {
 		write, leases = d.build, d.cfg.Build.Leases
 	case d.cfg.LogHistory != nil:
 		write = func(ctx context.Context) (WriteResult, error) { return addLogHistory(ctx, d) }
-	case d.cfg.remains != nil:
-		write = func(ctx context.Context) (WriteResult, error) { return d.cfg.remains.write(ctx, d) }
 	case d.cfg.Scrub != nil || d.cfg.Compact != nil:
 		write = d.rewrite
 	default:
@@ -231,7 +227,7 @@ func (d *Draft) make(ctx context.Context) (res WriteResult, err error) {
 // open opens the written file, with digest sum, like any snapshot. The file begins with the pages
 // of old, unless old is nil.
 func (d *Draft) open(ctx context.Context, old *Snapshot, sum *pass[Digest]) (err error) {
-	d.out, err = openFile(ctx, input{path: d.path, given: d.file}, Config{SkipDigest: true}, old)
+	d.out, err = openFile(ctx, newInput(d.path, d.file, false), Config{SkipDigest: true}, old)
 	if err == nil && d.out.raw {
 		err = errors.New("its size is not that of a snapshot")
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/snapshot/salvage"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -62,7 +63,7 @@ type salvaged struct {
 	answerHead
 	Output        snapshot.FileInfo `json:"output"`
 	IncludeUnsure bool              `json:"includeUnsure"` // the unsure keys are in the output
-	snapshot.SalvageReport
+	salvage.Report
 	Unreadable []unreadableValue `json:"unreadableValues"` // of live keys in the output, by revision
 	Unchecked  int               `json:"unchecked"`        // number of encrypted values, without a configuration
 }
@@ -100,13 +101,13 @@ func runSalvage(c *cli.Context, args []string) error {
 	}
 	reading := progress(c).Phase("reading " + strings.Join(paths, ", "))
 	defer reading.End()
-	r, err := snapshot.OpenRemains(c.Context, paths, cfg)
+	r, err := salvage.Open(c.Context, paths, cfg)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	doc := salvaged{answerHead: answerTo("SalvagedSnapshot"), IncludeUnsure: c.Bool("include-unsure"),
-		SalvageReport: r.SalvageReport, Unreadable: []unreadableValue{}}
+		Report: r.Report, Unreadable: []unreadableValue{}}
 	check := func(ctx context.Context, s *snapshot.Snapshot) error {
 		return doc.check(ctx, inspect.NewReader(s, o.decrypter()), o.transformers != nil)
 	}
@@ -187,10 +188,10 @@ func (d *salvaged) print(p *render.Page) error {
 		{fmt.Sprintf("lost: %d revisions", d.LostRevisions), rangesText(d.Lost)},
 		{"unreadable in the tree: records with the revisions", rangesText(d.Gaps)},
 		{fmt.Sprintf("unsure, %s: perhaps deleted before the compaction", d.unsureText()),
-			stream.Mapped(d.Unsure, func(u snapshot.UnsureKey) string {
+			stream.Mapped(d.Unsure, func(u salvage.UnsureKey) string {
 				return fmt.Sprintf("%s (revision %d)", u.Key, u.Revision)
 			})},
-		{"damaged records", stream.Mapped(d.Damaged, func(r snapshot.DamagedRecord) string {
+		{"damaged records", stream.Mapped(d.Damaged, func(r salvage.DamagedRecord) string {
 			return fmt.Sprintf("%s (revision %d): %s", r.Key, r.Revision, r.Why)
 		})},
 		{"unreadable entries of other buckets, left out", d.Entries},
@@ -222,7 +223,7 @@ func (d *salvaged) addedText() []string {
 	if d.Log == nil {
 		return nil
 	}
-	return stream.Mapped(d.Log.Added, func(r snapshot.LoggedRecord) string {
+	return stream.Mapped(d.Log.Added, func(r salvage.LoggedRecord) string {
 		text := fmt.Sprintf("%s (revision %d)", r.Key, r.Revision)
 		if r.Deleted {
 			text += ": deleted"
@@ -242,8 +243,8 @@ func (d *salvaged) unsureText() string {
 }
 
 // rangesText describes ranges of revisions.
-func rangesText(all []snapshot.Range) []string {
-	return stream.Mapped(all, func(r snapshot.Range) string {
+func rangesText(all []salvage.Range) []string {
+	return stream.Mapped(all, func(r salvage.Range) string {
 		switch {
 		case r.From == r.To:
 			return fmt.Sprint(r.From)

@@ -29,7 +29,7 @@ func mayImport() map[string][]string {
 			"internal/objects", "internal/compare", "internal/fleet", "internal/get", "internal/kubectl",
 			"internal/policy", "internal/rehearse", "internal/render", "internal/report", "internal/restore",
 			"internal/sandbox", "internal/save",
-			"internal/s3", "internal/serve", "internal/signature"),
+			"internal/s3", "internal/serve", "internal/signature", "snapshot/salvage"),
 		changes: with("internal/machines", "internal/redact", "internal/bounded", "transform", "inspect",
 			"internal/objects", "internal/conversion", "internal/archive", "internal/policy", "finding"),
 		"transform": with("internal/bounded", "internal/machines", "internal/redact", "inspect",
@@ -46,6 +46,7 @@ func mayImport() map[string][]string {
 		"internal/machines":   with("finding", "inspect"),
 		"internal/redact":     with("internal/bounded"),
 		"snapshot":            {"internal/publish", "internal/stream", "finding"},
+		"snapshot/salvage":    {"internal/publish", "internal/stream", "finding", "snapshot"},
 		"keys":                {},
 		"finding":             {},
 		"encoding/schema":     {"encoding", "internal/bounded"},
@@ -272,7 +273,7 @@ func (s source) compiled(group *ast.GenDecl) (broken []string) {
 func (s source) checkImport(imported string) string {
 	from := room(s.dir)
 	if imported == "go.etcd.io/bbolt" || strings.HasPrefix(imported, "go.etcd.io/bbolt/") {
-		if from != "snapshot" && s.dir != "internal/test/bench" {
+		if from != "snapshot" && from != "snapshot/salvage" && s.dir != "internal/test/bench" {
 			return "only snapshot may know bbolt"
 		}
 	}

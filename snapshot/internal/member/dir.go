@@ -3,6 +3,7 @@ package member
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -36,6 +37,20 @@ func Find(path string) (d Dir, is bool) {
 		}
 	}
 	return d, false
+}
+
+// OpenDatabase opens the database at path, unless an etcd has it open (ErrRunning). The error is
+// without the path.
+func OpenDatabase(path string) (*os.File, error) {
+	f, err := wal.OpenNow(path)
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return nil, p.Err
+	}
+	if err == nil && inUse(f) {
+		_ = f.Close()
+		return nil, ErrRunning
+	}
+	return f, err
 }
 
 // Received returns the path of the database that a member received from its leader before the first

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InUse reports whether another process has the database open: bbolt holds an exclusive lock.
-func InUse(f *os.File) bool {
+// inUse reports whether another process has the database open: bbolt holds an exclusive lock.
+func inUse(f *os.File) bool {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 	if err == nil {
 		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// InUse reports whether another process has the database open. Bbolt locks one byte far behind the
+// inUse reports whether another process has the database open. Bbolt locks one byte far behind the
 // end (bolt_windows.go, flock), so that all bytes can still be read.
-func InUse(f *os.File) bool {
+func inUse(f *os.File) bool {
 	at := &windows.Overlapped{Offset: math.MaxUint32, OffsetHigh: math.MaxUint32}
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
 	if err == nil {

@@ -1,13 +1,11 @@
 package member
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strconv"
 
@@ -43,8 +41,10 @@ func (t *Tail) openPeer(ctx context.Context, path string) (peer, error) {
 	d, is := Find(path)
 	if !is {
 		d.Log = path
-	} else if running, err := isRunning(d.Database); err != nil || running {
-		return peer{}, &PeerError{Path: path, Err: cmp.Or(err, ErrRunning)}
+	} else if f, err := OpenDatabase(d.Database); err != nil {
+		return peer{}, &PeerError{Path: path, Err: err}
+	} else if err := f.Close(); err != nil {
+		return peer{}, &PeerError{Path: path, Err: err}
 	}
 	log, err := wal.Scan(ctx, d.Log, t.End+1)
 	switch {
@@ -57,18 +57,6 @@ func (t *Tail) openPeer(ctx context.Context, path string) (peer, error) {
 			"cluster %x", log.Node, log.Cluster, t.Log.Cluster)}
 	}
 	return peer{path, log}, nil
-}
-
-// isRunning reports whether an etcd has a database open.
-func isRunning(db string) (bool, error) {
-	f, err := wal.OpenNow(db)
-	if p := (*fs.PathError)(nil); errors.As(err, &p) {
-		return false, p.Err // a PeerError names the path
-	}
-	if err != nil {
-		return false, err
-	}
-	return InUse(f), f.Close()
 }
 
 // majority returns the last entry that is committed by the logs of this member and of others.

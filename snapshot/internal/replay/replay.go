@@ -63,8 +63,8 @@ type Replay struct {
 	base    Keys                     // of the store before the first entry, nil for none
 	keys    *btree.BTreeG[*keyState] // changed keys
 	leases  map[int64]*leaseState
-	alarms  map[uint64]map[uint64]bool // by kind and member
-	version string                     // of the cluster
+	alarms  alarms
+	version string // of the cluster
 
 	bytes, most int64 // of keys and values: those of all records so far, and the limit
 	reads       int64 // bytes read so far for the conditions and ranges of requests, see read
@@ -111,7 +111,7 @@ func New(log *wal.Log, store *Store, most int64, emit func(*mvcc.Record) error) 
 	}
 	r := &Replay{
 		log: log, base: store.Keys, Revision: store.Revision, Compacted: store.Compacted, version: store.Version,
-		leases: map[int64]*leaseState{}, alarms: map[uint64]map[uint64]bool{}, most: most, emit: emit,
+		leases: map[int64]*leaseState{}, alarms: alarms{}, most: most, emit: emit,
 		Edits: map[string]map[string][]byte{},
 		keys:  btree.NewG(32, func(a, b *keyState) bool { return a.key < b.key }),
 	}
@@ -119,7 +119,7 @@ func New(log *wal.Log, store *Store, most int64, emit func(*mvcc.Record) error) 
 		r.leases[l.ID] = &leaseState{Lease: l}
 	}
 	for _, a := range store.Alarms {
-		r.raise(a)
+		r.alarms.raise(a)
 	}
 	return r, nil
 }
@@ -189,7 +189,7 @@ func (r *Replay) request(ctx context.Context, kind wal.Kind, request wal.Message
 		el := a.Entry()
 		switch action := f.Number(wal.AlarmAction); {
 		case action == alarmActivate && a.Kind != 0:
-			r.raise(a)
+			r.alarms.raise(a)
 			r.Set("alarm", el.Key, el.Value)
 		case action == alarmDeactivate:
 			delete(r.alarms[a.Kind], a.Member)
@@ -207,12 +207,15 @@ func (r *Replay) request(ctx context.Context, kind wal.Kind, request wal.Message
 	return nil
 }
 
+// alarms are the raised alarms, by kind and member.
+type alarms map[uint64]map[uint64]bool
+
 // raise raises an alarm.
-func (r *Replay) raise(a mvcc.Alarm) {
-	if r.alarms[a.Kind] == nil {
-		r.alarms[a.Kind] = map[uint64]bool{}
+func (all alarms) raise(a mvcc.Alarm) {
+	if all[a.Kind] == nil {
+		all[a.Kind] = map[uint64]bool{}
 	}
-	r.alarms[a.Kind][a.Member] = true
+	all[a.Kind][a.Member] = true
 }
 
 // lease applies a request about leases (etcd server/lease/lessor.go).

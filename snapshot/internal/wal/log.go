@@ -43,6 +43,17 @@ func OpenNow(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
+// Changed reports whether a file of the log differs from the file that was read.
+func (l *Log) Changed() bool {
+	for _, f := range l.files {
+		now, err := os.Stat(filepath.Join(l.dir, f.name))
+		if err != nil || now.Size() != f.info.Size() || !now.ModTime().Equal(f.info.ModTime()) {
+			return true
+		}
+	}
+	return false
+}
+
 // Unusable makes an error of the log one of its data directory.
 func Unusable(err error) error {
 	switch {

@@ -1,4 +1,4 @@
-package snapshot
+package salvage
 
 import (
 	"bytes"
@@ -14,15 +14,16 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // salvageMember salvages the damaged database of a data directory with a log, and returns the
 // output.
-func salvageMember(t testing.TB, dir, log string, damaged []byte) (*Remains, *Snapshot) {
+func salvageMember(t testing.TB, dir, log string, damaged []byte) (*Remains, *snapshot.Snapshot) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "damaged.db")
 	require.NoError(t, os.WriteFile(path, damaged, 0o600))
-	r, err := OpenRemains(t.Context(), []string{path}, Config{LogDir: log})
+	r, err := Open(t.Context(), []string{path}, snapshot.Config{LogDir: log})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.Close()) })
 	out := filepath.Join(t.TempDir(), "out.db")
@@ -36,18 +37,18 @@ func salvageMember(t testing.TB, dir, log string, damaged []byte) (*Remains, *Sn
 // TestSalvageWithLog damages the database of a member in many ways. A log that begins with an empty
 // store gives back everything; other logs give back only records that were there.
 func TestSalvageWithLog(t *testing.T) {
-	dir := recordedMember(t, "kube37")
-	keep(t, dir)
+	dir := etcdtest.RecordedMember(t, "kube37")
+	etcdtest.Keep(t, dir)
 	truth := eventsOf(t, "kube37.truth.jsonl.gz")
 	member := open(t, dir)
 	want, err := member.Status(t.Context())
 	require.NoError(t, err)
 	w := newWhole(t, filepath.Join(dir, "member", "snap", "db"))
-	live := liveAt(t, member, "", want.Revision)
+	live := liveAt(t, member, want.Revision)
 	is := func(key []byte) bool {
-		return slices.ContainsFunc(live, func(kv etcdtest.KV) bool { return bytes.Equal(kv.Key, key) })
+		return slices.ContainsFunc(live, func(kv snapshot.Record) bool { return bytes.Equal(kv.Key, key) })
 	}
-	part := cutLog(t, dir, 1200)
+	part := etcdtest.CutLog(t, dir, 1200)
 	var alone, inferred salvaged
 	for _, kind := range ruins() {
 		for seed := range int64(3) {
@@ -59,7 +60,7 @@ func TestSalvageWithLog(t *testing.T) {
 				require.Zero(t, r.LostRevisions)
 				require.Empty(t, r.Gaps)
 				require.Empty(t, r.Unsure)
-				require.True(t, reflect.DeepEqual(live, liveAt(t, s, "", want.Revision)))
+				require.True(t, reflect.DeepEqual(live, liveAt(t, s, want.Revision)))
 				st := must(s.Status(t.Context()))(t)
 				require.Equal(t, want.Revision, st.Revision)
 				require.Equal(t, want.HashKV, st.HashKV)
@@ -70,12 +71,12 @@ func TestSalvageWithLog(t *testing.T) {
 				}
 				path := filepath.Join(t.TempDir(), "damaged.db")
 				require.NoError(t, os.WriteFile(path, image, 0o600))
-				r, err := OpenRemains(t.Context(), []string{path}, Config{})
+				r, err := Open(t.Context(), []string{path}, snapshot.Config{})
 				require.NoError(t, err)
 				alone.lost, alone.unsure = alone.lost+int(r.LostRevisions), alone.unsure+len(r.Unsure)
 				require.NoError(t, r.Close())
 
-				r, err = OpenRemains(t.Context(), []string{path}, Config{LogDir: part})
+				r, err = Open(t.Context(), []string{path}, snapshot.Config{LogDir: part})
 				if err != nil {
 					require.ErrorContains(t, err, "the first entries of the log are gone")
 					return
@@ -119,19 +120,19 @@ func TestSalvageWithLog(t *testing.T) {
 // TestSalvageDataDirectory uses the log of a damaged data directory, up to damage in the log, and
 // warns about a useless one. A given log must be of the same cluster.
 func TestSalvageDataDirectory(t *testing.T) {
-	dir := recordedMember(t, "kube37")
+	dir := etcdtest.RecordedMember(t, "kube37")
 	db, logs := filepath.Join(dir, "member", "snap", "db"), filepath.Join(dir, "member", "wal")
 	image := must(os.ReadFile(db))(t)
 	clear(image[:len(image)/2])
 	require.NoError(t, os.WriteFile(db, image, 0o600))
-	remains := func(cfg Config, path string) (*Remains, error) {
-		r, err := OpenRemains(t.Context(), []string{path}, cfg)
+	remains := func(cfg snapshot.Config, path string) (*Remains, error) {
+		r, err := Open(t.Context(), []string{path}, cfg)
 		if err == nil {
 			t.Cleanup(func() { require.NoError(t, r.Close()) })
 		}
 		return r, err
 	}
-	r, err := remains(Config{}, dir)
+	r, err := remains(snapshot.Config{}, dir)
 	require.NoError(t, err)
 	require.NotNil(t, r.Log)
 	require.Zero(t, r.LostRevisions+int64(len(r.Gaps)+len(r.Unsure)))
@@ -141,7 +142,7 @@ func TestSalvageDataDirectory(t *testing.T) {
 	log := must(os.ReadFile(file))(t)
 	log[len(bytes.TrimRight(log, "\x00"))-4_000] ^= 1
 	require.NoError(t, os.WriteFile(file, log, 0o600))
-	r, err = remains(Config{}, dir)
+	r, err = remains(snapshot.Config{}, dir)
 	require.NoError(t, err)
 	require.NotNil(t, r.Log)
 	require.Contains(t, fmt.Sprint(r.Warnings()), "crc")
@@ -150,15 +151,15 @@ func TestSalvageDataDirectory(t *testing.T) {
 	require.LessOrEqual(t, r.LastRevision, whole)
 
 	require.NoError(t, os.RemoveAll(logs))
-	r, err = remains(Config{}, dir)
+	r, err = remains(snapshot.Config{}, dir)
 	require.NoError(t, err)
 	require.Nil(t, r.Log)
 	require.Contains(t, fmt.Sprint(r.Warnings()), "is not used: no log")
 	require.Len(t, r.UnusedLogs, 1)
-	_, err = remains(Config{LogDir: logs}, db)
+	_, err = remains(snapshot.Config{LogDir: logs}, db)
 	require.ErrorContains(t, err, "no log")
-	other := recordedMember(t, "crash36")
-	sound := etcdtest.Unpack(t, filepath.Join("..", "testdata", "wal", "kube37.snapshot.db.gz"))
-	_, err = remains(Config{LogDir: other}, sound)
+	other := etcdtest.RecordedMember(t, "crash36")
+	sound := etcdtest.Unpack(t, etcdtest.Recorded(t, "kube37.snapshot.db.gz"))
+	_, err = remains(snapshot.Config{LogDir: other}, sound)
 	require.ErrorIs(t, err, errOtherLog)
 }

@@ -1,4 +1,4 @@
-package snapshot
+package salvage
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
@@ -33,16 +34,29 @@ type whole struct {
 	ever             map[string]bool   // revision keys and KeyValues of records that once were, one string each
 }
 
+// databaseAt returns the pages of a sound file.
+func databaseAt(t testing.TB, path string) *bolt.DB {
+	t.Helper()
+	b := must(os.ReadFile(path))(t)
+	metas, errs := bolt.Metas(b)
+	m := metas[0]
+	if errs[0] != nil || errs[1] == nil && metas[1].TxID > m.TxID {
+		m = metas[1]
+	}
+	return must(bolt.Open(t.Context(), b[:m.Bytes():m.Bytes()], m, nil))(t)
+}
+
 func newWhole(t testing.TB, path string) *whole {
 	t.Helper()
-	s := must(Open(context.Background(), path, Config{FreePages: true}))(t)
+	s := must(snapshot.Open(context.Background(), path, snapshot.Config{FreePages: true}))(t)
 	t.Cleanup(func() { _ = s.Close() })
-	out := &whole{image: s.data[:s.db.Bytes()], ps: s.db.PageSize, records: map[string]string{},
-		live: map[string]string{}, ever: map[string]bool{}}
-	out.leaves = s.db.Bucket("key").Leaves
+	db := databaseAt(t, path)
+	out := &whole{ps: db.PageSize, records: map[string]string{}, live: map[string]string{}, ever: map[string]bool{}}
+	out.image = must(os.ReadFile(path))(t)[:db.Bytes()]
+	out.leaves = db.Bucket("key").Leaves
 	var under func(id uint64)
 	under = func(id uint64) {
-		p := must(s.db.Page(id))(t)
+		p := must(db.Page(id))(t)
 		if p.IsLeaf() {
 			return
 		}
@@ -52,7 +66,7 @@ func newWhole(t testing.TB, path string) *whole {
 			under(child)
 		}
 	}
-	under(s.db.Bucket("key").Root)
+	under(db.Bucket("key").Root)
 	var enc mvcc.Encoder
 	for r, err := range s.Scan(context.Background()) {
 		require.NoError(t, err)
@@ -138,7 +152,7 @@ func (s *whole) salvage(t testing.TB, unsure bool, out *salvaged, paths ...strin
 	out.files++
 	out.records[1] += len(s.records)
 	out.live[1] += len(s.live)
-	r, err := OpenRemains(ctx, paths, Config{})
+	r, err := Open(ctx, paths, snapshot.Config{})
 	if errors.Is(err, ErrNothingLeft) || errors.Is(err, ErrTwoHistories) {
 		return
 	}
@@ -148,7 +162,7 @@ func (s *whole) salvage(t testing.TB, unsure bool, out *salvaged, paths ...strin
 	defer os.Remove(path)
 	_, err = r.Write(ctx, path, must(publish.Create(path))(t), unsure, nil)
 	require.NoError(t, err)
-	found := must(Open(ctx, path, Config{}))(t)
+	found := must(snapshot.Open(ctx, path, snapshot.Config{}))(t)
 	require.Empty(t, findings(t, found))
 	out.lost += int(r.LostRevisions)
 	out.unsure += len(r.Unsure)
@@ -235,7 +249,7 @@ func TestSalvageDamaged(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("ETCDSHIFT_RUINS"))
 	n = max(n, 2)
 	for _, name := range []string{"calico/before.db.gz", "wal/kube37.snapshot.db.gz"} {
-		s := newWhole(t, etcdtest.Unpack(t, filepath.Join("..", "testdata", name)))
+		s := newWhole(t, etcdtest.Unpack(t, filepath.Join("..", "..", "testdata", name)))
 		if strings.HasPrefix(name, "wal/") {
 			for _, e := range eventsOf(t, "kube37.truth.jsonl.gz") {
 				s.ever[e.entry()] = true
@@ -321,7 +335,7 @@ func (s *whole) askTools(t testing.TB, path string, results map[string]*salvaged
 
 // rightKeys returns the number of right live keys in a file.
 func (s *whole) rightKeys(path string) (right int) {
-	file, err := Open(context.Background(), path, Config{SkipDigest: true})
+	file, err := snapshot.Open(context.Background(), path, snapshot.Config{SkipDigest: true})
 	if err != nil {
 		return 0
 	}
@@ -343,7 +357,8 @@ func TestSalvageManyForms(t *testing.T) {
 	const forms = 100_000
 	var data []byte
 	for i := range forms {
-		rec := Record{Revision: Revision{Main: 5}, Key: []byte("k"), Value: fmt.Appendf(nil, "%06d", i),
+		rec := snapshot.Record{
+			Revision: snapshot.Revision{Main: 5}, Key: []byte("k"), Value: fmt.Appendf(nil, "%06d", i),
 			CreateRevision: 5, ModRevision: 5, Version: 1}
 		el := new(mvcc.Encoder).Element(&rec)
 		for range 1 + min(1, i/(forms-1)) { // the last form twice
@@ -353,7 +368,7 @@ func TestSalvageManyForms(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ruin")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	begin := time.Now()
-	r, err := OpenRemains(t.Context(), []string{path}, Config{})
+	r, err := Open(t.Context(), []string{path}, snapshot.Config{})
 	require.NoError(t, err)
 	defer r.Close()
 	require.Less(t, time.Since(begin), 10*time.Second)

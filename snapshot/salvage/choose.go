@@ -1,4 +1,4 @@
-package snapshot
+package salvage
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
@@ -66,7 +67,7 @@ func (r *Remains) byInference(copies []piece, n int) (one piece, is bool) {
 
 // damage notes the damage of a record.
 func (r *Remains) damage(c piece, why string) {
-	var rec Record
+	var rec snapshot.Record
 	_ = r.parse(c, &rec) // was parsed before
 	r.Damaged = append(r.Damaged, DamagedRecord{string(rec.Key), rec.Revision.Main, why})
 }
@@ -78,7 +79,7 @@ func (r *Remains) name(copies []piece, n int) {
 	if slices.ContainsFunc(copies, func(c piece) bool { return !r.isLogged(c) && r.counts(c) }) {
 		return
 	}
-	var rec Record
+	var rec snapshot.Record
 	_ = r.parse(copies[n], &rec) // was parsed before
 	r.log.Added = append(r.log.Added, LoggedRecord{string(rec.Key), rec.Revision.Main, rec.Tombstone,
 		r.log.renumbered[copies[n].At]})
@@ -98,7 +99,7 @@ func (l *logged) contents(other map[string][]bolt.Element) map[string][]bolt.Ele
 	for _, el := range all[mvcc.MetaBucket] {
 		meta[string(el.Key)] = el.Value
 	}
-	meta["consistent_index"] = binary.BigEndian.AppendUint64(nil, l.SalvageLog.Last)
+	meta["consistent_index"] = binary.BigEndian.AppendUint64(nil, l.Log.Last)
 	meta["term"] = binary.BigEndian.AppendUint64(nil, l.term)
 	all[mvcc.MetaBucket] = nil
 	for _, name := range slices.Sorted(maps.Keys(meta)) {

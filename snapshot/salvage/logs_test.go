@@ -1,4 +1,4 @@
-package snapshot
+package salvage
 
 import (
 	"encoding/binary"
@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/carve"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
@@ -82,7 +83,7 @@ func inMeta(t testing.TB, from string, values map[string][]byte) string {
 // remainsOf reads damaged files.
 func remainsOf(t testing.TB, log string, paths ...string) (*Remains, error) {
 	t.Helper()
-	r, err := OpenRemains(t.Context(), paths, Config{LogDir: log})
+	r, err := Open(t.Context(), paths, snapshot.Config{LogDir: log})
 	if err == nil {
 		t.Cleanup(func() { require.NoError(t, r.Close()) })
 	}
@@ -108,7 +109,7 @@ func treeless(t testing.TB, path string) string {
 // all.
 func TestLastKnownEntry(t *testing.T) {
 	threeVoters := []byte(`{"voters":[1,2,3]}`)
-	dir := recordedMember(t, "crash36") // the database ends with entry 5495
+	dir := etcdtest.RecordedMember(t, "crash36") // the database ends with entry 5495
 	db, log := filepath.Join(dir, "member", "snap", "db"), filepath.Join(dir, "member", "wal")
 	huge := binary.BigEndian.AppendUint64(nil, 1<<40)
 	damaged := copyLog(t, log, 5516, 5490)
@@ -155,12 +156,12 @@ func TestLastKnownEntry(t *testing.T) {
 // TestSalvageLogOfAnother refuses the log of another cluster if only the bytes of records are left
 // of a file, or if the log has no write.
 func TestSalvageLogOfAnother(t *testing.T) {
-	other := filepath.Join(recordedMember(t, "crash36"), "member", "wal")
-	sound := etcdtest.Unpack(t, filepath.Join("..", "testdata", "wal", "kube37.snapshot.db.gz"))
+	other := filepath.Join(etcdtest.RecordedMember(t, "crash36"), "member", "wal")
+	sound := etcdtest.Unpack(t, etcdtest.Recorded(t, "kube37.snapshot.db.gz"))
 	_, err := remainsOf(t, other, treeless(t, sound))
 	require.ErrorIs(t, err, errOtherLog)
 
-	one, own := uint64(1), recordedMember(t, "kube37")
+	one, own := uint64(1), etcdtest.RecordedMember(t, "kube37")
 	empty := func(node uint64) string {
 		kind := raftpb.EntryNormal
 		return newLog(t, node, 9, &raftpb.HardState{Term: &one, Vote: &one, Commit: &one},
@@ -181,7 +182,7 @@ func TestSalvageLogOfAnother(t *testing.T) {
 // TestSalvageOlderLog does not take the last state of a log for that of a newer file whose last
 // entry is unknown.
 func TestSalvageOlderLog(t *testing.T) {
-	dir := recordedMember(t, "crash36")
+	dir := etcdtest.RecordedMember(t, "crash36")
 	log := filepath.Join(dir, "member", "wal")
 	db := inMeta(t, filepath.Join(dir, "member", "snap", "db"), map[string][]byte{"consistent_index": nil})
 	for last, covers := range map[uint64]bool{5300: false, 5516: true} {
@@ -195,7 +196,7 @@ func TestSalvageOlderLog(t *testing.T) {
 // later entries.
 func TestSalvageBestLog(t *testing.T) {
 	var dirs []string
-	from := recordedMember(t, "crash36")
+	from := etcdtest.RecordedMember(t, "crash36")
 	for _, ends := range [][2]uint64{{5516, 5500}, {5510, 5508}} {
 		dir := t.TempDir()
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, "member", "snap"), 0o700))
@@ -217,9 +218,9 @@ func TestSalvageBestLog(t *testing.T) {
 // TestSalvageInferredLog counts the entries after an older file, and keeps a log that disagrees
 // with a damaged key.
 func TestSalvageInferredLog(t *testing.T) {
-	dir := recordedMember(t, "kube37")
-	part := cutLog(t, dir, 1200)
-	older := etcdtest.Unpack(t, filepath.Join("..", "testdata", "wal", "kube37.snapshot.db.gz"))
+	dir := etcdtest.RecordedMember(t, "kube37")
+	part := etcdtest.CutLog(t, dir, 1200)
+	older := etcdtest.Unpack(t, etcdtest.Recorded(t, "kube37.snapshot.db.gz"))
 	r, err := remainsOf(t, part, older)
 	require.NoError(t, err)
 	require.True(t, r.Log.Inferred)
@@ -234,7 +235,7 @@ func TestSalvageInferredLog(t *testing.T) {
 		at := slices.IndexFunc(r.log.byTree, func(o carve.Found) bool {
 			return o.Main == one.Main && string(r.log.BytesOf(o)) == string(f.BytesOf(one))
 		})
-		var rec Record
+		var rec snapshot.Record
 		require.NoError(t, f.Carver.Parse(one, &rec))
 		if at < 0 || rec.Tombstone || len(rec.Key) < 10 {
 			continue

@@ -1,4 +1,4 @@
-package snapshot
+package salvage
 
 import (
 	"bufio"
@@ -7,18 +7,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/internal/publish"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/carve"
 	"github.com/etcdshift/etcdshift/snapshot/internal/infer"
 	"github.com/etcdshift/etcdshift/snapshot/internal/member"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
+	"github.com/etcdshift/etcdshift/snapshot/internal/replay"
 	"github.com/etcdshift/etcdshift/snapshot/internal/wal"
 )
 
-// SalvageLog describes the log that decides about the records of damaged files.
-type SalvageLog struct {
+// Log describes the log that decides about the records of damaged files.
+type Log struct {
 	Path     string         `json:"path"`
 	First    uint64         `json:"first"`            // first entry
 	Last     uint64         `json:"last"`             // last entry in the output
@@ -43,12 +47,14 @@ type LoggedRecord struct {
 // ones.
 type logged struct {
 	*ruin
-	SalvageLog
+	Log
 	flagged    int            // writes without a sure revision
 	renumbered map[int64]bool // by offset
 	covers     bool           // the log reaches as far as the files
 	leases     []bolt.Element // the lease bucket
-	term       uint64         // of the last entry
+	warnings   []string
+	log        *wal.Log
+	term       uint64 // of the last entry
 }
 
 // logReader writes the records of a log to a scratch file.
@@ -64,26 +70,24 @@ type logReader struct {
 }
 
 // use adds the records of a log, and unites all files anew.
-func (r *logReader) use(ctx context.Context, cfg Config) (err error) {
+func (r *logReader) use(ctx context.Context, cfg snapshot.Config) (err error) {
 	l, log := r.l, r.log
-	out, err := scratch(cfg)
+	out, err := publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir()))
 	if err != nil {
 		return err
 	}
-	l.ruin = &ruin{input: input{path: l.Path, given: out, file: out, owned: true, work: new(work)},
-		compacted: -1, tree: &bolt.Ruin{Metas: 2, Buckets: []bolt.RuinBucket{{Name: "key"}}}}
-	files := r.files
+	l.log = log
+	l.ruin = &ruin{path: l.Path, compacted: -1,
+		tree: &bolt.Ruin{Metas: 2, Buckets: []bolt.RuinBucket{{Name: "key"}}}}
+	files, closeLog := r.files, out.Close
 	defer func() {
 		if err != nil {
 			r.files, r.Remains.log = files, nil
-			err = errors.Join(err, l.close())
+		}
+		if err != nil || r.size == 0 {
+			err = errors.Join(err, closeLog())
 		}
 	}()
-	for _, path := range log.Files() {
-		if _, err := l.watch(path); err != nil {
-			return err
-		}
-	}
 	r.w = bufio.NewWriterSize(out, 1<<20)
 	if l.Inferred {
 		err = r.infer(ctx)
@@ -94,10 +98,13 @@ func (r *logReader) use(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	if r.size > 0 {
-		if err := l.load(ctx, cfg); err != nil {
+		cfg.File, cfg.KeepFile = out, false
+		closeLog = func() error { return nil } // Map closes the file
+		if l.Mapped, err = snapshot.Map(ctx, l.Path, cfg); err != nil {
 			return err
 		}
-		l.Carver = carve.Carver{Data: l.input.data, PageSize: 1, Last: mvcc.MaxRevision}
+		closeLog = l.Close
+		l.Carver = carve.Carver{Data: l.Bytes(), PageSize: 1, Last: mvcc.MaxRevision}
 		l.byTree = l.Sorted(l.byTree)
 	}
 	if err := r.checkCluster(); err != nil {
@@ -111,13 +118,10 @@ func (r *logReader) use(ctx context.Context, cfg Config) (err error) {
 	}
 	if r.Remains.log = l; r.size > 0 {
 		r.files = append(slices.Clone(files), l.ruin)
-		return r.unite(ctx)
+	} else {
+		r.warnings, l.warnings = append(r.warnings, l.warnings...), nil
 	}
-	r.warnings = append(r.warnings, l.warnings...)
-	if err := r.unite(ctx); err != nil {
-		return err
-	}
-	return l.close()
+	return r.unite(ctx)
 }
 
 // say warns about the damage of the log, and about entries that are left out.
@@ -133,13 +137,16 @@ func (r *logReader) say(ctx context.Context) error {
 	}
 	if log.Damage != nil {
 		l.Damage = log.Damage.Error()
-		l.warn("the log in %s counts only up to its damage: %v", l.Path, log.Damage)
+		l.warnings = append(l.warnings,
+			fmt.Sprintf("the log in %s counts only up to its damage: %v", l.Path, log.Damage))
 	}
-	return l.warnOf(t.Warnings(ctx))
+	more, err := t.Warnings(ctx)
+	l.warnings = append(l.warnings, more...)
+	return err
 }
 
 // add writes a record.
-func (r *logReader) add(rec *Record) error {
+func (r *logReader) add(rec *snapshot.Record) error {
 	el := r.enc.Element(rec)
 	n := len(el.Key) + len(el.Value)
 	r.l.byTree = append(r.l.byTree, carve.Found{Main: rec.Revision.Main, At: r.size, Size: uint32(n), Copies: 1})
@@ -151,9 +158,10 @@ func (r *logReader) add(rec *Record) error {
 }
 
 // replay writes the records of a log that begins with an empty store.
-func (r *logReader) replay(ctx context.Context, cfg Config) error {
+func (r *logReader) replay(ctx context.Context, cfg snapshot.Config) error {
 	l, log := r.l, r.log
-	p, err := (*Snapshot)(nil).replay(ctx, log, cfg.limit(), r.add)
+	limit := cmp.Or(max(0, cfg.MaxExpand), snapshot.DefaultMaxExpand)
+	p, err := replay.New(log, &replay.Store{Revision: 1}, limit, r.add)
 	if err != nil {
 		return err
 	}
@@ -193,30 +201,30 @@ func (l *logged) prune(files *int64) error {
 	if l.Inferred {
 		mark = *files
 	}
-	var rec Record
-	latest := newKeyTable(func(n int32) []byte {
+	var rec snapshot.Record
+	latest := carve.NewTable(func(n int32) []byte {
 		_ = l.Parse(l.byTree[n], &rec)
 		return bytes.Clone(rec.Key)
 	})
-	drop := make(bits, (len(l.byTree)+63)/64)
+	drop := make([]bool, len(l.byTree))
 	for n, one := range l.byTree {
-		var rec Record
+		var rec snapshot.Record
 		if err := l.Parse(one, &rec); err != nil {
 			return err
 		}
 		if one.Main > mark {
 			break
 		}
-		if before := latest.replace(rec.Key, int32(n)); before >= 0 {
-			drop.set(uint32(before))
+		if before := latest.Replace(rec.Key, int32(n)); before >= 0 {
+			drop[before] = true
 		}
 		if rec.Tombstone && !l.Inferred {
-			drop.set(uint32(n))
+			drop[n] = true
 		}
 	}
 	kept := l.byTree[:0]
 	for n, one := range l.byTree {
-		if !drop.has(uint32(n)) {
+		if !drop[n] {
 			kept = append(kept, one)
 		}
 	}
@@ -264,8 +272,8 @@ func (r *logReader) infer(ctx context.Context) error {
 	}
 	l.flagged, l.renumbered = sol.Flagged, map[int64]bool{}
 	return sol.Each(ctx, func(w *infer.Write) error {
-		rec := Record{Revision: Revision{Main: w.Main, Sub: w.Sub}, Tombstone: w.Tombstone, Key: w.Key, Value: w.Value,
-			Lease: w.Lease}
+		rec := snapshot.Record{Revision: snapshot.Revision{Main: w.Main, Sub: w.Sub}, Tombstone: w.Tombstone,
+			Key: w.Key, Value: w.Value, Lease: w.Lease}
 		if !w.Tombstone {
 			rec.CreateRevision, rec.ModRevision, rec.Version = w.Create, w.Main, w.Version
 		}
@@ -291,13 +299,13 @@ func (r *logReader) infer(ctx context.Context) error {
 // each calls fn with the sure records above the compact revision, for an inference.
 func (r *logReader) each(ctx context.Context, fn func(*infer.Record) error) error {
 	latest := r.newTable()
-	var rec Record
+	var rec snapshot.Record
 	for n, p := range r.pieces {
 		if err := r.parse(p, &rec); err != nil {
 			return err
 		}
 		if p.Main > r.lowest {
-			latest.replace(rec.Key, int32(n))
+			latest.Replace(rec.Key, int32(n))
 		}
 	}
 	for n, p := range r.pieces {
@@ -309,7 +317,7 @@ func (r *logReader) each(ctx context.Context, fn func(*infer.Record) error) erro
 		}
 		err := fn(&infer.Record{Main: rec.Revision.Main, Sub: rec.Revision.Sub, Key: rec.Key, Value: rec.Value,
 			Tombstone: rec.Tombstone, Create: rec.CreateRevision, Version: rec.Version,
-			Live: !rec.Tombstone && latest.get(rec.Key) == int32(n)})
+			Live: !rec.Tombstone && latest.Get(rec.Key) == int32(n)})
 		if err != nil {
 			return err
 		}
@@ -318,7 +326,7 @@ func (r *logReader) each(ctx context.Context, fn func(*infer.Record) error) erro
 }
 
 // at returns the record of the files at the revision of a write.
-func (r *logReader) at(w *Record) (rec Record, is bool, err error) {
+func (r *logReader) at(w *snapshot.Record) (rec snapshot.Record, is bool, err error) {
 	n, _ := slices.BinarySearchFunc(r.pieces, w.Revision.Main, func(p piece, main int64) int {
 		return cmp.Compare(p.Main, main)
 	})

@@ -1,4 +1,4 @@
-package snapshot
+package salvage
 
 import (
 	"bytes"
@@ -8,13 +8,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+	"github.com/etcdshift/etcdshift/snapshot/internal/carve"
 	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // unite joins the records of all files, and finds out which are sure and which revisions are lost.
 func (r *Remains) unite(ctx context.Context) error {
-	*r = Remains{SalvageReport: SalvageReport{UnusedLogs: r.UnusedLogs}, files: r.files, log: r.log,
+	*r = Remains{Report: Report{UnusedLogs: r.UnusedLogs}, files: r.files, log: r.log,
 		warnings: r.warnings}
 	for _, f := range r.files {
 		if r.log != nil && f == r.log.ruin {
@@ -58,7 +60,7 @@ func (r *Remains) unite(ctx context.Context) error {
 		return err
 	}
 	if r.log != nil {
-		r.log.Added, r.Log = []LoggedRecord{}, &r.log.SalvageLog
+		r.log.Added, r.Log = []LoggedRecord{}, &r.log.Log
 	}
 	if err := r.sift(); err != nil {
 		return err
@@ -85,7 +87,7 @@ func (r *Remains) isEmpty() error {
 func (r *Remains) id(p piece) []byte      { return r.files[p.file].ID(p.Found) }
 func (r *Remains) bytesOf(p piece) []byte { return r.files[p.file].BytesOf(p.Found) }
 
-func (r *Remains) parse(p piece, rec *Record) error {
+func (r *Remains) parse(p piece, rec *snapshot.Record) error {
 	return r.files[p.file].Carver.Parse(p.Found, rec)
 }
 
@@ -125,7 +127,7 @@ func (r *Remains) choose(copies []piece) (one piece, is bool, err error) {
 	one = copies[0]
 	for _, other := range copies[1:] {
 		if other.tree && one.tree && !bytes.Equal(r.bytesOf(other), r.bytesOf(one)) {
-			var rec Record
+			var rec snapshot.Record
 			_ = r.parse(one, &rec)
 			return one, false, fmt.Errorf("%w: revision %s, key %q, in %s and %s", ErrTwoHistories, rec.Revision,
 				mvcc.Clip(rec.Key), r.files[one.file].path, r.files[other.file].path)
@@ -188,7 +190,7 @@ func (r *Remains) settle(copies []piece) (best piece, err error) {
 		best = copies[first]
 	}
 	if forms > 1 {
-		var rec Record
+		var rec snapshot.Record
 		if err := r.parse(best, &rec); err != nil {
 			return best, err
 		}
@@ -254,7 +256,7 @@ func (r *Remains) findLost() {
 		if p.Main <= compacted {
 			continue
 		}
-		if !r.isBumped(bumped, next, p.Main) {
+		if !isBumped(bumped, next, p.Main) {
 			lost(p.Main - 1)
 		}
 		next = max(next, p.Main+1)
@@ -276,7 +278,7 @@ func (r *Remains) findLost() {
 
 // isBumped reports whether a record without a key lies in a range of revisions: a restore with
 // --bump-revision skipped the range.
-func (r *Remains) isBumped(bumped map[int64]bool, from, to int64) bool {
+func isBumped(bumped map[int64]bool, from, to int64) bool {
 	for rev := range bumped {
 		if from <= rev && rev <= to {
 			return true
@@ -288,18 +290,18 @@ func (r *Remains) isBumped(bumped map[int64]bool, from, to int64) bool {
 // findUnsure lists the keys without a sure record whose newest record is a value.
 func (r *Remains) findUnsure() error {
 	latest := r.newTable()
-	var rec Record
+	var rec snapshot.Record
 	for n, p := range r.pieces {
 		if err := r.parse(p, &rec); err != nil {
 			return err
 		}
-		if before := latest.replace(rec.Key, int32(n)); before >= 0 && p.unsure && !r.pieces[before].unsure &&
+		if before := latest.Replace(rec.Key, int32(n)); before >= 0 && p.unsure && !r.pieces[before].unsure &&
 			!(r.isLogged(r.pieces[before]) && r.log.flagged > 0) {
-			latest.replace(rec.Key, before)
+			latest.Replace(rec.Key, before)
 		}
 	}
-	r.chosen = make(bits, (len(r.pieces)+63)/64)
-	for _, n := range latest.of {
+	r.chosen = make([]bool, len(r.pieces))
+	for _, n := range latest.Of {
 		if !r.pieces[n].unsure {
 			continue
 		}
@@ -308,7 +310,7 @@ func (r *Remains) findUnsure() error {
 		}
 		if !rec.Tombstone {
 			r.Unsure = append(r.Unsure, UnsureKey{string(rec.Key), rec.Revision.Main})
-			r.chosen.set(uint32(n))
+			r.chosen[n] = true
 		}
 	}
 	slices.SortFunc(r.Unsure, func(a, b UnsureKey) int { return strings.Compare(a.Key, b.Key) })
@@ -316,9 +318,9 @@ func (r *Remains) findUnsure() error {
 }
 
 // newTable returns a table of pieces by key.
-func (r *Remains) newTable() keyTable {
-	var rec Record
-	return newKeyTable(func(n int32) []byte {
+func (r *Remains) newTable() carve.Table {
+	var rec snapshot.Record
+	return carve.NewTable(func(n int32) []byte {
 		_ = r.parse(r.pieces[n], &rec) // was parsed before
 		return rec.Key
 	})

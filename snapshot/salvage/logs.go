@@ -1,4 +1,4 @@
-package snapshot
+package salvage
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/carve"
 	"github.com/etcdshift/etcdshift/snapshot/internal/member"
@@ -25,7 +26,7 @@ type UnusedLog struct {
 
 // addLog adds the log of one of some folders: the one with the most committed entries among those
 // that begin with an empty store, or else among the others.
-func (r *Remains) addLog(ctx context.Context, cfg Config, folders []string) (err error) {
+func (r *Remains) addLog(ctx context.Context, cfg snapshot.Config, folders []string) (err error) {
 	type candidate struct {
 		folder string
 		log    *wal.Log
@@ -58,7 +59,7 @@ func (r *Remains) addLog(ctx context.Context, cfg Config, folders []string) (err
 		return cmp.Or(cmp.Compare(b.known, a.known), cmp.Compare(b.log.Last, a.log.Last))
 	})
 	for i, c := range all {
-		l := &logged{SalvageLog: SalvageLog{Path: c.folder, First: max(c.log.First, 1), Last: c.known,
+		l := &logged{Log: Log{Path: c.folder, First: max(c.log.First, 1), Last: c.known,
 			Inferred: !isWhole(c.log)}}
 		bad := (&logReader{Remains: r, l: l, log: c.log}).use(ctx, cfg)
 		if bad == nil {
@@ -196,7 +197,7 @@ func (r *logReader) checkCluster() error {
 				r.log.Node, f.path)
 		}
 	}
-	l.warn("no record of the files is old enough to be in the log in %s: make sure that it is a log of this cluster",
-		l.Path)
+	l.warnings = append(l.warnings, fmt.Sprintf("no record of the files is old enough to be in the log in %s: "+
+		"make sure that it is a log of this cluster", l.Path))
 	return nil
 }

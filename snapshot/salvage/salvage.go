@@ -1,4 +1,13 @@
-package snapshot
+// Package salvage finds the records that damaged files of a cluster still hold, with the log of a
+// member, and writes them as a sound snapshot. It relieves package snapshot, which refuses damage.
+//
+// Invariants, each with a test:
+//
+//   - Damaged: a sure record of the output is a record of the cluster, and the report has every
+//     known loss.
+//   - WithLog: with a log that begins with an empty store, the output is the whole store.
+//   - The files and the log are only read.
+package salvage
 
 import (
 	"bytes"
@@ -11,6 +20,7 @@ import (
 	"slices"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 	"github.com/etcdshift/etcdshift/snapshot/internal/carve"
 	"github.com/etcdshift/etcdshift/snapshot/internal/member"
@@ -26,20 +36,20 @@ import (
 // the record would be: the tree may have held the record, or a compaction had removed it. If the
 // tree is readable there, a compaction has removed the record.
 type Remains struct {
-	SalvageReport
+	Report
 
 	files    []*ruin
 	log      *logged // nil for none; one of files, unless it has no record
 	base     *ruin   // with the highest compact revision
 	pieces   []piece // sure and unsure ones, in revision order, one for each revision
-	chosen   bits    // the newest records of Unsure
+	chosen   []bool  // the newest records of Unsure
 	lowest   int64   // the compact revision of the output
 	warnings []string
 }
 
-// SalvageReport describes Remains.
-type SalvageReport struct {
-	Files []RuinedFile `json:"files"`
+// Report describes Remains.
+type Report struct {
+	Files []File `json:"files"`
 	// CompactRevision is the compact revision of the cluster, 0 for none; absent if no file tells.
 	CompactRevision *int64  `json:"compactRevision,omitempty"`
 	LastRevision    int64   `json:"lastRevision"`  // highest revision of a sure record
@@ -54,12 +64,12 @@ type SalvageReport struct {
 	Damaged []DamagedRecord `json:"damaged"` // records with known damage, by revision
 	// Entries are the entries of other buckets that no server reads; they are left out.
 	Entries    []string    `json:"unreadableEntries"`
-	Log        *SalvageLog `json:"log,omitempty"`
+	Log        *Log        `json:"log,omitempty"`
 	UnusedLogs []UnusedLog `json:"unusedLogs"`
 }
 
-// RuinedFile is a damaged file.
-type RuinedFile struct {
+// File is a damaged file.
+type File struct {
 	Path     string `json:"path"`
 	Bytes    int64  `json:"bytes"`
 	Metas    int    `json:"metas"` // valid metas, of two
@@ -101,8 +111,9 @@ var (
 
 // ruin is a damaged file.
 type ruin struct {
-	input
+	*snapshot.Mapped // nil for a log without records
 	carve.Carver
+	path        string
 	tree        *bolt.Ruin
 	meta        map[string][]byte
 	other       map[string][]bolt.Element // entries of other buckets
@@ -125,16 +136,16 @@ type piece struct {
 // maxRuins is the maximum number of files of one cluster.
 const maxRuins = 64
 
-// OpenRemains reads damaged files, compressed or not, or data directories: their databases and one
+// Open reads damaged files, compressed or not, or data directories: their databases and one
 // of their logs. cfg.LogDir is the log, or the data directory with the log, of other files. Neither
 // digest nor size need be right. The files are only read.
 //
 // The log decides: a record that only the log has is added, and a key that the log deletes is gone.
-func OpenRemains(ctx context.Context, paths []string, cfg Config) (_ *Remains, err error) {
+func Open(ctx context.Context, paths []string, cfg snapshot.Config) (_ *Remains, err error) {
 	if len(paths) > maxRuins {
 		return nil, fmt.Errorf("%d files: more than a cluster has members", len(paths))
 	}
-	r := &Remains{SalvageReport: SalvageReport{UnusedLogs: []UnusedLog{}}}
+	r := &Remains{Report: Report{UnusedLogs: []UnusedLog{}}}
 	var logs []string
 	defer func() {
 		if err != nil {
@@ -147,20 +158,12 @@ func OpenRemains(ctx context.Context, paths []string, cfg Config) (_ *Remains, e
 			name = d.Database
 			logs = append(logs, d.Log)
 		}
-		f, err := openNow(name) // load rejects a named pipe
-		if err == nil && name != path && member.InUse(f) {
-			err = errors.Join(ErrRunning, f.Close())
-		}
+		one, err := openRuin(ctx, path, name, cfg)
 		if err != nil {
-			return nil, &FileError{path, err}
+			return nil, err
 		}
-		one := &ruin{input: input{path: path, given: f, owned: true, work: new(work)}, compacted: -1}
-		one.file = f
 		r.files = append(r.files, one)
-		if err := one.load(ctx, cfg); err != nil {
-			return nil, one.wrap(err)
-		}
-		if err := one.read(func() error { return one.survey(ctx) }); err != nil {
+		if err := one.Read(func() error { return one.survey(ctx) }); err != nil {
 			return nil, err
 		}
 	}
@@ -180,6 +183,22 @@ func OpenRemains(ctx context.Context, paths []string, cfg Config) (_ *Remains, e
 	})
 }
 
+// openRuin maps the file at path, or the database of the data directory at path.
+func openRuin(ctx context.Context, path, database string, cfg snapshot.Config) (*ruin, error) {
+	if database != path {
+		f, err := member.OpenDatabase(database)
+		if err != nil {
+			return nil, &snapshot.FileError{Path: path, Err: err}
+		}
+		cfg.File, cfg.KeepFile = f, false
+	}
+	m, err := snapshot.Map(ctx, path, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &ruin{Mapped: m, path: path, compacted: -1}, nil
+}
+
 // Guard runs fn within the Guard of all files.
 func (r *Remains) Guard(fn func() error) error {
 	for _, f := range r.files {
@@ -191,9 +210,12 @@ func (r *Remains) Guard(fn func() error) error {
 
 // Warnings returns the warnings about all files.
 func (r *Remains) Warnings() (all []string) {
-	all = r.warnings
+	all = slices.Clone(r.warnings)
 	for _, f := range r.files {
-		all = append(all, f.warnings...)
+		all = append(all, f.Warnings()...)
+	}
+	if r.log != nil {
+		all = append(all, r.log.warnings...)
 	}
 	return all
 }
@@ -201,7 +223,7 @@ func (r *Remains) Warnings() (all []string) {
 // Close closes the files.
 func (r *Remains) Close() (err error) {
 	for _, f := range r.files {
-		err = errors.Join(err, f.close())
+		err = errors.Join(err, f.Close())
 	}
 	return err
 }
@@ -209,7 +231,7 @@ func (r *Remains) Close() (err error) {
 // survey reads the tree of a file, and searches all its bytes for records.
 func (f *ruin) survey(ctx context.Context) (err error) {
 	f.meta, f.other = map[string][]byte{}, map[string][]bolt.Element{}
-	f.Carver = carve.Carver{Data: f.input.data, PageSize: 1, Last: mvcc.MaxRevision}
+	f.Carver = carve.Carver{Data: f.Bytes(), PageSize: 1, Last: mvcc.MaxRevision}
 	index := func(k, v []byte) uint64 {
 		if string(k) != "consistent_index" {
 			return 0
@@ -217,7 +239,7 @@ func (f *ruin) survey(ctx context.Context) (err error) {
 		n, _ := mvcc.ParseNumber(v)
 		return n
 	}
-	if f.tree, err = bolt.ReadRuin(ctx, f.input.data, index, f.entry); err != nil {
+	if f.tree, err = bolt.ReadRuin(ctx, f.Bytes(), index, f.entry); err != nil {
 		return err
 	}
 	f.PageSize = int64(f.tree.PageSize)
@@ -230,7 +252,7 @@ func (f *ruin) survey(ctx context.Context) (err error) {
 		}
 	}
 	f.byTree = f.Sorted(f.byTree)
-	all, err := f.FindAll(ctx, f.Parallel, []bolt.Span{{To: int64(len(f.input.data))}})
+	all, err := f.FindAll(ctx, f.Parallel, []bolt.Span{{To: int64(len(f.Bytes()))}})
 	if err != nil {
 		return err
 	}
@@ -248,8 +270,8 @@ func (f *ruin) survey(ctx context.Context) (err error) {
 }
 
 // describe returns the facts of a file.
-func (f *ruin) describe() RuinedFile {
-	d := RuinedFile{Path: f.path, Bytes: f.Size(), Metas: f.tree.Metas, Tree: "meta", Bad: f.tree.Bad,
+func (f *ruin) describe() File {
+	d := File{Path: f.path, Bytes: f.Size(), Metas: f.tree.Metas, Tree: "meta", Bad: f.tree.Bad,
 		ByTree: len(f.byTree), ByBytes: len(f.byBytes), Revision: f.last}
 	switch {
 	case f.tree.Root == 0:
@@ -273,7 +295,7 @@ func (f *ruin) entry(bucket string, at int64, k, v []byte) bool {
 		f.other[bucket] = append(f.other[bucket], bolt.Element{Key: k, Value: v})
 		return true
 	}
-	var rec Record
+	var rec snapshot.Record
 	if mvcc.ParseRecord(k, v, &rec) != nil || rec.Revision.Main < 1 || rec.Revision.Main > mvcc.MaxRevision {
 		return false
 	}
