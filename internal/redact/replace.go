@@ -189,7 +189,7 @@ func decodedLen(s string) int {
 
 // fromBase64 decodes a text in base64.
 func fromBase64(text string) (plain string, is bool) {
-	if len(text)%4 > 0 && !strings.ContainsAny(text, "\r\n") { // most often
+	if len(text)%4 > 0 && strings.IndexByte(text, '\n') < 0 && strings.IndexByte(text, '\r') < 0 { // most often
 		return "", false
 	}
 	data, err := base64.StdEncoding.DecodeString(text)

@@ -240,13 +240,14 @@ func wrapAs(old, out string) string {
 
 // decode decodes a run in base64 of either alphabet, beginning at the letter offset.
 func (r *run) decode(offset int) {
-	values, word := &sieves().values, uint32(0)
+	values, letters := &sieves().values, r.letters[min(offset, len(r.letters)):]
 	r.plain = r.plain[:0]
-	for i := min(offset, len(r.letters)); i < len(r.letters); i++ {
-		word = word<<6 | uint32(values[r.letters[i]])
-		if n := (i - offset) % 4; n > 0 {
-			r.plain = append(r.plain, byte(word>>(6-2*n)))
-		}
+	for ; len(letters) >= 4; letters = letters[4:] {
+		a, b, c, d := values[letters[0]], values[letters[1]], values[letters[2]], values[letters[3]]
+		r.plain = append(r.plain, a<<2|b>>4, b<<4|c>>2, c<<6|d)
+	}
+	for i := 1; i < len(letters); i++ {
+		r.plain = append(r.plain, values[letters[i-1]]<<(2*i)|values[letters[i]]>>(6-2*i))
 	}
 }
 

@@ -135,15 +135,16 @@ func leastOf(w walker) int {
 // mentions reports whether a word of several in a text names a secret or its container. Most texts
 // have none.
 func mentions(names names, text string) bool {
+	a := tables().alphabet
 	for begin, end := 0, 0; end <= len(text); end++ {
-		if end < len(text) && isNameByte(text[end]) {
+		if end < len(text) && a.kinds[text[end]]&otherByte == 0 {
 			continue
 		}
 		switch name := text[begin:end]; {
 		case len(name) == len(text): // a name without a value
 			return false
 		case name == "auths", name == "kty", name == "key", name == "Key", // "API key: x"
-			mayName(name) && names.class(name) != plainName:
+			names.class(name) != plainName:
 			return true
 		}
 		begin = end + 1
