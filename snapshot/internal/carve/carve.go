@@ -95,7 +95,7 @@ func (c *Carver) record(at, limit int64, seen *breaks) (f Found, ok bool) {
 	return Found{rec.Revision.Main, at, uint32(size), 1}, true
 }
 
-// follows is the function without a record before, also for a record without numbers.
+// follows is mvcc.Follows without a record before, also for a record without numbers.
 func (c *Carver) follows(rec mvcc.Record) error {
 	if c.Unnumbered && !rec.Tombstone && rec.CreateRevision == 0 && rec.Version == 0 {
 		rec.CreateRevision, rec.Version = rec.ModRevision, 1

@@ -34,7 +34,7 @@ const (
 	zipDirectory = 1 << 20   // bytes read to find the file of an archive, which may list millions
 )
 
-// Format returns the format of a file that File expands, from its content, or "".
+// Format returns the format of a file that [File] expands, from its content, or "".
 func Format(f io.ReaderAt) string {
 	head := make([]byte, tarHeader)
 	n, _ := f.ReadAt(head, 0) // the next read returns the error
