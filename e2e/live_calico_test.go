@@ -55,9 +55,9 @@ func (c *cluster) serveCalico(t testing.TB) {
 	})
 }
 
-// copyCalico makes the calls of the controller, whose module no proxy serves: for each type it lists
-// the v1 objects, looks for each v3 object and creates it, ten at a time. Left out are its locks, its
-// wait of ten seconds for them, and the owners that it updates afterwards.
+// copyCalico makes the calls of the controller, whose module no proxy serves: for each type it
+// lists the v1 objects, looks for each v3 object and creates it, ten at a time. Left out are its
+// locks, its wait of ten seconds for them, and the owners that it updates afterwards.
 func (c *cluster) copyCalico(t testing.TB) (client float64, copied int) {
 	t.Helper()
 	ctx, before, done := context.Background(), ownCPU(t), atomic.Int64{}

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSieve checks that a sieve keeps all data that skip keeps, at each offset of a run, and rejects
-// most other data.
+// TestSieve checks that a sieve keeps all data that skip keeps, at each offset of a run, and
+// rejects most other data.
 func TestSieve(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	inside := []string{"", "password", "päßwörd", "\u20ac\u20acab", "\U0001f511\U0001f511", gzipBegins, zipBegins,
