@@ -376,3 +376,16 @@ func TestSalvageManyForms(t *testing.T) {
 	require.Contains(t, string(r.bytesOf(r.pieces[0])), fmt.Sprintf("%06d", forms-1))
 	require.Contains(t, r.Damaged[0].Why, "100000 forms")
 }
+
+// TestSalvageChanged checks that no output is left if a file changes while it is salvaged.
+func TestSalvageChanged(t *testing.T) {
+	path := etcdtest.Unpack(t, filepath.Join("..", "..", "testdata", "calico", "before.db.gz"))
+	r, err := Open(t.Context(), []string{path}, snapshot.Config{})
+	require.NoError(t, err)
+	defer r.Close()
+	out := path + ".out"
+	_, err = r.Write(t.Context(), out, must(publish.Create(out))(t), false,
+		func(context.Context, *snapshot.Snapshot) error { return os.Chtimes(path, time.Time{}, time.Unix(1, 0)) })
+	require.ErrorIs(t, err, snapshot.ErrChanged)
+	require.NoFileExists(t, out)
+}

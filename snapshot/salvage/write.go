@@ -29,16 +29,32 @@ func (r *Remains) Write(
 		if r.CompactRevision != nil {
 			c.Revision = max(r.LastRevision, r.lowest, 1)
 		}
-		res, err = snapshot.Begin(path, out, nil).Write(ctx, nil, snapshot.WriteConfig{Build: c, Check: check})
+		last := func(ctx context.Context, s *snapshot.Snapshot) (err error) { // before the output gets its name
+			if check != nil {
+				err = check(ctx, s)
+			}
+			return cmp.Or(err, unchanged(r))
+		}
+		res, err = snapshot.Begin(path, out, nil).Write(ctx, nil, snapshot.WriteConfig{Build: c, Check: last})
 		return err
 	})
-	for _, f := range r.files {
-		err = cmp.Or(f.Unchanged(), err)
-	}
-	if r.log != nil && r.log.log.Changed() {
-		err = &snapshot.FileError{Path: r.log.path, Err: snapshot.ErrChanged}
+	if err != nil { // perhaps because of a change
+		err = cmp.Or(unchanged(r), err)
 	}
 	return res, err
+}
+
+// unchanged returns an error (snapshot.ErrChanged) if a file or the log differs from what was read.
+func unchanged(r *Remains) error {
+	for _, f := range r.files {
+		if err := f.Unchanged(); err != nil {
+			return err
+		}
+	}
+	if r.log != nil && r.log.log.Changed() {
+		return &snapshot.FileError{Path: r.log.path, Err: snapshot.ErrChanged}
+	}
+	return nil
 }
 
 // selected returns the pieces of an output: all sure records above its compact revision, and up to
