@@ -23,7 +23,7 @@ func (w walker) redactKind(v map[string]any) (changed bool) {
 		changed = redactFiles(w, v) || changed
 	}
 	if auths, isMap := v["auths"].(map[string]any); isMap { // in a docker configuration
-		for _, registry := range auths {
+		for _, registry := range inOrder(auths) {
 			registry, _ := registry.(map[string]any)
 			changed = w.redactFields(registry, "auth") || changed
 		}
@@ -81,7 +81,7 @@ func (w walker) redactSecret(v map[string]any) (changed bool) {
 // with a secret.
 func redactFiles(w walker, obj map[string]any) (changed bool) {
 	data, _ := obj["data"].(map[string]any)
-	for name := range data {
+	for name := range inOrder(data) {
 		changed = isKeyFile(name) && w.redactIf(data, name, isLiteral) || changed
 	}
 	binary, _ := obj["binaryData"].(map[string]any)

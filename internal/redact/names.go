@@ -131,7 +131,7 @@ func classifyWords(dashed string) nameClass {
 func mayName(name string) bool {
 	a := tables().alphabet
 	for i := 1; i < len(name); i++ {
-		if a.pairs[name[i-1]].names.has(name[i])&pairBits(a.kinds[name[i]]/letterByte) > 0 {
+		if a.pairs[name[i-1]].names.has(name[i])&pairBits(a.kinds[name[i]]/letterByte)&1 > 0 {
 			return true
 		}
 	}

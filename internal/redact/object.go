@@ -42,7 +42,7 @@ func (w walker) redactOwn(key []byte, obj map[string]any) (changed bool) {
 // annotations of a damaged object.
 func (w walker) redactCredentials(obj map[string]any) (changed bool) {
 	changed = w.redactSecret(obj)
-	for name, value := range obj {
+	for name, value := range inOrder(obj) {
 		switch name {
 		case "apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData":
 			continue
@@ -108,14 +108,14 @@ func (w walker) walk(value any, field string) (changed bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		changed = w.redactKind(v)
-		around := w.names.class(field)
-		for name, child := range v {
+		around, definition := w.names.class(field), isDefinition(v) // before its texts are hidden
+		for name, child := range inOrder(v) {
 			w.others.lookAtKey(w, name)
 			switch {
 			case isPublic(name):
 				w.others.meet()
 				continue
-			case name == "spec" && isDefinition(v): // all other fields are a schema
+			case name == "spec" && definition: // all other fields are a schema
 				w.others.meet()
 				spec, _ := child.(map[string]any)
 				changed = w.walk(spec["conversion"], "conversion") || changed
@@ -229,7 +229,7 @@ func (w walker) redactEntries(obj map[string]any, field string, part Part) (chan
 		obj[field] = w.hidden(Whole, obj[field])
 		return true
 	}
-	for name, entry := range entries {
+	for name, entry := range inOrder(entries) {
 		own, w := part, w
 		w.plain = part != Whole && is(obj, "Secret") && classify(name) <= headerName && !isKeyFile(name)
 		if _, isText := entry.(string); !isText {

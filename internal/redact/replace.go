@@ -3,6 +3,8 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/json"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -62,7 +64,7 @@ func (w walker) hidden(part Part, value any) any {
 func (w walker) noteParts(part Part, value any) {
 	switch v := value.(type) {
 	case map[string]any:
-		for name, child := range v {
+		for name, child := range inOrder(v) {
 			w.noteParts(Literal, name)
 			w.noteParts(Literal, child)
 		}
@@ -96,7 +98,7 @@ func (w walker) noteParts(part Part, value any) {
 // shown; in managedFields some keys are values.
 func (w walker) hiddenKeys(v map[string]any, walk walk, has func(key string, edited bool) bool) any {
 	var secrets []string
-	for key := range v {
+	for key := range inOrder(v) {
 		if has(key, false) {
 			secrets = append(secrets, key)
 		}
@@ -154,11 +156,26 @@ func (w walker) redactMember(key string, walk walk) string {
 	return key[:2] + list[1:len(list)-1]
 }
 
+// inOrder yields the fields of a map by their names: in another order, other texts would be within
+// the bounds of an object.
+func inOrder(v map[string]any) iter.Seq2[string, any] {
+	return func(yield func(name string, child any) bool) {
+		const few = 16
+		names := slices.AppendSeq(make([]string, 0, few), maps.Keys(v))
+		slices.Sort(names)
+		for _, name := range names {
+			if !yield(name, v[name]) {
+				return
+			}
+		}
+	}
+}
+
 // Children replaces each value in a map or list by the result of to; items have no name.
 func Children(value any, to func(name string, child any) any) {
 	switch v := value.(type) {
 	case map[string]any:
-		for name, child := range v {
+		for name, child := range inOrder(v) {
 			v[name] = to(name, child)
 		}
 	case []any:
