@@ -17,7 +17,8 @@ import (
 )
 
 // TestGlance checks that an object is unchanged if a glance is sure of it, and that a glance is
-// sure of most unchanged objects. One or two random values make an object a secret's, or none.
+// sure of most unchanged objects. One or two random values, some of them secrets, are put into each
+// object.
 func TestGlance(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	objects := objectsOf(t, "testdata/hidden.txtar", "testdata/shown.txtar")
@@ -100,7 +101,7 @@ func (*nothing) Text(string)      {}
 func (*nothing) Value(any)        {}
 func (*nothing) End()             {}
 
-// visit shows content to a visitor, sometimes the content of a map as one value.
+// visit shows content to a visitor.
 func visit(content any, to native.Visitor) {
 	switch v := content.(type) {
 	case map[string]any:

@@ -60,6 +60,9 @@ func TestTraits(t *testing.T) {
 	for _, s := range append(tables().shapes, tables().commands...) {
 		marks = append(marks, strings.Join(s.marks, ""))
 	}
+	for _, s := range tables().commands {
+		require.NotEmpty(t, rarest(s.marks), "secretInCommand asks only for pairs")
+	}
 	for _, tokens := range tables().tokens {
 		for _, token := range tokens {
 			marks = append(marks, token.text+"Aa1")
