@@ -3,7 +3,6 @@ package doctor
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -276,17 +275,21 @@ func checkRoles(d *doctor, s machines.Storage) error {
 
 // checkHelm reports Helm releases whose manifests name unserved versions.
 func checkHelm(d *doctor, s machines.Storage) error {
-	for _, at := range slices.SortedFunc(maps.Keys(d.namespaces), func(a, b space) int {
-		return strings.Compare(a.name, b.name)
-	}) {
-		for _, resource := range []string{"secrets", "configmaps"} {
-			if at.prefix != s.Prefix {
-				continue
+	for _, resource := range []string{"secrets", "configmaps"} {
+		// one pass over all namespaces: a pass for each reads the whole file as often
+		err := stream.Each(d.reader.Raw(d.ctx, s.Dir(resource, "")), func(e inspect.Entry) error {
+			key, err := e.ParseKey()
+			if _, there := d.namespaces[space{s.Prefix, key.Namespace}]; err != nil || !there ||
+				!strings.HasPrefix(key.Name, objects.HelmPrefix) {
+				return nil // an unparsed key is reported
 			}
-			releases := d.reader.Live(d.ctx, append(s.Dir(resource, at.name), objects.HelmPrefix...))
-			if err := stream.Each(releases, d.addHelm); err != nil {
+			if err := d.reader.Decrypt(d.ctx, &e); err != nil {
 				return err
 			}
+			return d.addHelm(&e)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
