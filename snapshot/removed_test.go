@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
-	"github.com/etcdshift/etcdshift/snapshot/internal/mvcc"
 )
 
 // event is a change of a recorded cluster.
@@ -22,14 +21,6 @@ func eventsOf(t testing.TB, name string) map[Revision]event {
 		all[Revision{Main: e.Rev, Sub: e.Sub}] = event(e)
 	}
 	return all
-}
-
-// entry returns the revision key and the KeyValue of the event.
-func (e event) entry() string {
-	rec := Record{Revision: Revision{Main: e.Rev, Sub: e.Sub}, Tombstone: e.Del, Key: []byte(e.Key), Value: e.Value,
-		CreateRevision: e.Create, ModRevision: e.Rev, Version: e.Version, Lease: e.Lease}
-	el := new(mvcc.Encoder).Element(&rec)
-	return string(el.Key) + string(el.Value)
 }
 
 func (e event) requireEqual(t testing.TB, r *Record) {
