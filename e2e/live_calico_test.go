@@ -31,7 +31,10 @@ func (b liveBench) calico(in string) {
 	c.serveCalico(b)
 	c.idle(b)
 	copied := 0
-	took := c.during(b, `group="`+calicoV3+`"`, func() (client float64) { client, copied = c.copyCalico(b); return client })
+	took := c.during(b, `group="`+calicoV3+`"`, func() (client float64) {
+		client, copied = c.copyCalico(b)
+		return client
+	})
 	c.stop()
 	b.print(fmt.Sprintf("the copies of Calico's controller, %d records", copied), took)
 	var ours []cost

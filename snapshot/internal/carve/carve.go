@@ -198,7 +198,7 @@ func (c *Carver) Sorted(all []Found) []Found {
 }
 
 // FindAll returns the records in some spans, sorted; parallel calls work for 0 to n-1, on several
-// goroutines. The memory for equal records, of which there are many, is reused.
+// goroutines. Many records are equal: their memory is reused.
 func (c *Carver) FindAll(
 	ctx context.Context, parallel func(ctx context.Context, n int, work func(i int) error) error, spans []bolt.Span,
 ) ([]Found, error) {
